@@ -1,0 +1,59 @@
+package fsm
+
+// Op is the number of a command. Numbers are part of the log format: they are
+// never reused, and a node that meets one it does not know stops.
+type Op uint8
+
+// The commands. The comment names the fields of [Command] that each takes
+// beside Op; all but OpInit take Spool.
+const (
+	OpInit        Op = 1  // Secret, ClusterID. First of every log; repeated, it changes nothing.
+	OpSetCaps     Op = 2  // Caps, Suspended.
+	OpCreateQueue Op = 3  // Queue, Patch (applied to the defaults).
+	OpUpdateQueue Op = 4  // Queue, Patch.
+	OpDeleteQueue Op = 5  // Queue, Drain, UID ("" matches any).
+	OpSend        Op = 6  // Queue, DelaySeconds, Keyed, Key, Payload.
+	OpReceive     Op = 7  // Queue.
+	OpAck         Op = 8  // Token (lease).
+	OpNack        Op = 9  // Token (lease).
+	OpRelease     Op = 10 // Token (lease), DelaySeconds.
+	OpFail        Op = 11 // Token (lease).
+	OpDiscard     Op = 12 // Token (lease or handle).
+	OpRenew       Op = 13 // Token (lease).
+	OpRecover     Op = 14 // Token (handle), DelaySeconds.
+	OpAckAndSend  Op = 15 // Token (lease), and what OpSend takes.
+)
+
+// SecretBytes is the length of the cluster's secret.
+const SecretBytes = 32
+
+// Secret is the key under which tokens are made. It lives in the replicated
+// state, so that every node accepts every node's tokens.
+type Secret [SecretBytes]byte
+
+// Command is one change that somebody asks for. It is flat, with the fields
+// that its Op does not take left zero, so that a batch is one allocation.
+type Command struct {
+	Op           Op
+	Drain        bool // OpDeleteQueue: go with the last message, rather than at once
+	Keyed        bool // Key is set
+	Suspended    bool
+	DelaySeconds uint32
+	Spool        string
+	Queue        string
+	Token        Token
+	Key          Fingerprint
+	Payload      string
+	UID          string
+	Patch        Patch
+	Caps         Caps
+	Secret       Secret
+	ClusterID    string
+}
+
+// Batch is what one log entry carries: commands, and the leader's clock when
+// it proposed them. A batch without commands only advances time.
+type Batch struct {
+	NowMs    int64 // Unix time in milliseconds
+	Commands []Command
+}

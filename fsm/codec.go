@@ -117,23 +117,3 @@ func (d *decoder) end() error {
 	}
 	return d.err
 }
-
-// AppendBatch appends the encoding of b to dst.
-func AppendBatch(dst []byte, b Batch) []byte { panic("todo") }
-
-// DecodeBatch reads what [AppendBatch] wrote. It copies what it keeps. The
-// error is [ErrMalformed] or an [UnknownOpError].
-func DecodeBatch(data []byte) (Batch, error) { panic("todo") }
-
-// AppendCommands and DecodeCommands are the same for commands without a time,
-// as a follower forwards them.
-func AppendCommands(dst []byte, cs []Command) []byte { panic("todo") }
-
-// DecodeCommands reads what [AppendCommands] wrote.
-func DecodeCommands(data []byte) ([]Command, error) { panic("todo") }
-
-// AppendResult appends the encoding of r, as a leader answers a forward.
-func AppendResult(dst []byte, r *Result) []byte { panic("todo") }
-
-// DecodeResults reads n results that [AppendResult] wrote, and nothing else.
-func DecodeResults(data []byte, n int) ([]Result, error) { panic("todo") }

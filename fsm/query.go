@@ -43,6 +43,8 @@ type Stats struct {
 	Total, DataBytes                               uint64
 	Delayed, Visible, Pending, Failed, Unavailable uint64
 	Totals                                         Totals
+	DedupKeys                                      uint64 // keys remembered now
+	OldestMs                                       int64  // creation of the oldest stored message, 0: none; in a sum the earliest
 }
 
 // QueueStats is a queue with its stats.

@@ -12,6 +12,7 @@ const (
 	MaxPayloadBytes  = 64 << 20 // whatever the server is configured to allow
 	MaxBatchCommands = 1 << 16
 
+	maxTimeMs         = 1 << 50 // far from overflow in any unit used
 	maxClusterIDBytes = 64
 	maxUIDBytes       = 64
 )
@@ -88,6 +89,15 @@ func (d *decoder) int63() int64 {
 		return 0
 	}
 	return int64(v)
+}
+
+func (d *decoder) timeMs() int64 {
+	v := d.int63()
+	if v > maxTimeMs {
+		d.fail()
+		return 0
+	}
+	return v
 }
 
 // fixed returns the next n bytes, not copied.

@@ -64,7 +64,7 @@ func DecodeBatch(data []byte) (Batch, error) {
 	if d.byte() != batchVersion {
 		d.fail()
 	}
-	b := Batch{NowMs: d.int63()}
+	b := Batch{NowMs: d.timeMs()}
 	b.Commands = d.commands()
 	return b, d.end()
 }

@@ -1,0 +1,42 @@
+package model
+
+import (
+	"regexp"
+
+	"github.com/spoolraft/spoolraft/fsm"
+)
+
+var name = regexp.MustCompile(`^[A-Za-z0-9_:-]{1,128}$`)
+
+// wellFormed reports whether a command of an existing spool is within the
+// bounds that the contract sets.
+func wellFormed(c *fsm.Command) bool {
+	if c.DelaySeconds > 604_800 || len(c.Payload) > 64<<20 {
+		return false
+	}
+	switch c.Op {
+	case fsm.OpCreateQueue:
+		return name.MatchString(c.Queue) && wellFormedPatch(c.Patch)
+	case fsm.OpUpdateQueue:
+		return name.MatchString(c.Queue) && wellFormedPatch(c.Patch) && c.Patch.Set != 0
+	case fsm.OpDeleteQueue, fsm.OpSend, fsm.OpReceive, fsm.OpAckAndSend:
+		return name.MatchString(c.Queue)
+	default:
+		return true
+	}
+}
+
+func wellFormedPatch(p fsm.Patch) bool {
+	within := func(f fsm.Field, v, least, most uint64) bool {
+		return p.Set&f == 0 || least <= v && v <= most
+	}
+	rate := p.To.RecvRateLimit
+	noRate := rate == fsm.RateLimit{}
+	return p.Set < 32 &&
+		within(fsm.FieldLeaseTimeout, uint64(p.To.LeaseTimeoutSeconds), 0, 43_200) &&
+		within(fsm.FieldMaxRetries, uint64(p.To.MaxRetries), 0, 1_000) &&
+		within(fsm.FieldDedupWindow, uint64(p.To.DedupWindowSeconds), 0, 604_800) &&
+		within(fsm.FieldRetention, uint64(p.To.RetentionSeconds), 60, 1_209_600) &&
+		(noRate || within(fsm.FieldRecvRateLimit, rate.IntervalMicros, 1, 3_600_000_000)) &&
+		(noRate || within(fsm.FieldRecvRateLimit, rate.Burst, 1, 1_000_000))
+}

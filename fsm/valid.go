@@ -1,0 +1,31 @@
+package fsm
+
+// valid reports whether a command's fields are within their bounds. Handlers
+// refuse what is not with a better explanation; this keeps the state sound
+// whoever proposes.
+func (c *Command) valid() bool {
+	has := fieldsOf(c.Op)
+	switch {
+	case has == 0,
+		has&hasQueue != 0 && !ValidName(c.Queue),
+		has&hasDelay != 0 && c.DelaySeconds > MaxDelaySeconds,
+		has&hasPayload != 0 && len(c.Payload) > MaxPayloadBytes,
+		has&hasPatch != 0 && !c.Patch.Valid(),
+		c.Op == OpUpdateQueue && c.Patch.Set == 0,
+		len(c.UID) > maxUIDBytes:
+		return false
+	}
+	return true
+}
+
+// takes reports whether an op works on a token of that sort.
+func (op Op) takes(sort TokenSort) bool {
+	switch op {
+	case OpDiscard:
+		return sort == Lease || sort == Handle
+	case OpRecover:
+		return sort == Handle
+	default:
+		return sort == Lease
+	}
+}

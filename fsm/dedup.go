@@ -25,7 +25,7 @@ type claims struct {
 	order keyLog
 	// oldestMs and newestMs are when the front and the back of order were claimed.
 	oldestMs, newestMs int64
-	content  uint64 // sum of the claims' digests
+	content            uint64 // sum of the claims' digests
 }
 
 func newClaims() claims {

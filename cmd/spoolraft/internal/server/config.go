@@ -109,7 +109,7 @@ func fromEnv(f *pflag.FlagSet) error {
 	f.VisitAll(func(flag *pflag.Flag) {
 		name := envName(flag.Name)
 		text, ok := os.LookupEnv(name)
-		if !ok || flag.Changed || err != nil {
+		if !ok || text == "" || flag.Changed || err != nil {
 			return
 		}
 		if e := f.Set(flag.Name, text); e != nil {
@@ -257,8 +257,6 @@ func (c *Config) checkExpect() error {
 		return configErrorf("no --expect: with --join, say how many nodes the cluster has at its first start")
 	case c.Expect < 0:
 		return configErrorf("--expect %d must be at least 1", c.Expect)
-	case c.Expect > 1 && len(c.Join) == 0:
-		return configErrorf("--expect %d needs --join: name the gossip addresses of the other nodes", c.Expect)
 	}
 	return nil
 }

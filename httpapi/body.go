@@ -1,0 +1,80 @@
+package httpapi
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"time"
+	"unsafe"
+)
+
+const (
+	// maxJSONBytes is the longest JSON body. The contract's longest is a small
+	// part of it.
+	maxJSONBytes = 64 << 10
+	// firstReadBytes is what is allocated on the word of a Content-Length alone.
+	// Beyond it memory follows what has arrived.
+	firstReadBytes = 64 << 10
+)
+
+var problemShortBody = badRequest("The body ended before its declared length")
+
+// readBody checks the declared length and reads the body whole.
+func (c *call) readBody() *problem {
+	length := c.r.ContentLength
+	if length < 0 {
+		return problemNoLength
+	}
+	if length == 0 {
+		return nil
+	}
+	switch c.op.body {
+	case bodyNone:
+		return badRequest("This call takes no body, and one of %d bytes was sent", length)
+	case bodyJSON:
+		if length > maxJSONBytes {
+			return problemTooLarge("body", maxJSONBytes)
+		}
+	case bodyPayload:
+		if length > c.s.maxPayloadBytes {
+			return problemTooLarge("payload", c.s.maxPayloadBytes)
+		}
+	}
+	// A receive may wait longer than any body may take, so that the limit holds
+	// while the body is read and no longer.
+	controller := http.NewResponseController(c.w)
+	_ = controller.SetReadDeadline(time.Now().Add(c.s.bodyTimeout))
+	buf, err := readExactly(c.r.Body, int(length))
+	c.bytesIn = int64(len(buf))
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return problemSlowBody
+	case err != nil:
+		return problemShortBody
+	}
+	_ = controller.SetReadDeadline(time.Time{})
+	// buf is never written to again, so that it can become the string.
+	c.payload = unsafe.String(unsafe.SliceData(buf), len(buf))
+	return nil
+}
+
+// readExactly reads n bytes. Up to firstReadBytes it takes one allocation of
+// the exact size; beyond, the memory doubles with what has come.
+func readExactly(r io.Reader, n int) ([]byte, error) {
+	buf := make([]byte, min(n, firstReadBytes))
+	have := 0
+	for {
+		m, err := io.ReadFull(r, buf[have:])
+		have += m
+		if err != nil {
+			return buf[:have], err
+		}
+		if have == n {
+			return buf, nil
+		}
+		grown := make([]byte, min(n, 2*len(buf)))
+		copy(grown, buf)
+		buf = grown
+	}
+}

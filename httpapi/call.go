@@ -49,16 +49,16 @@ type call struct {
 	bytesIn   int64
 	bytesOut  int64
 
-	// values backs the header values of the answer, which are copied when the
-	// header is written.
-	values     [8]string
+	// values backs the header values of the answer: one allocation for all. It
+	// outlives the call with the header, and is not pooled.
+	values     *[8]string
 	valueCount int
 }
 
 // serve runs one operation from the first check to the log line.
 func (s *Server) serve(op *operation, ec echo.Context) error {
 	c := s.calls.Get().(*call)
-	*c = call{s: s, op: op, ec: ec, w: ec.Response().Writer, r: ec.Request(), start: time.Now(), id: s.nextRequestID(), outcome: outcomeOK}
+	*c = call{s: s, op: op, ec: ec, w: ec.Response().Writer, r: ec.Request(), start: time.Now(), id: s.nextRequestID(), outcome: outcomeOK, values: new([8]string)}
 	c.set(headerRequestID, c.id)
 	s.metrics.inFlight.Inc()
 	defer c.end()

@@ -1,0 +1,168 @@
+package httpapi
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/spoolraft/spoolraft/fsm"
+)
+
+// localBroker applies commands to a machine of its own at once. Its clock only
+// moves when a test moves it, and a wait ends by that clock.
+type localBroker struct {
+	mu      sync.Mutex
+	machine *fsm.Machine
+	index   uint64
+	nowMs   int64
+	changed chan struct{} // closed at every change and every move of the clock
+	waiting chan struct{} // gets a value when a receive begins to wait
+	noWait  bool
+}
+
+func newLocalBroker() *localBroker {
+	b := &localBroker{
+		machine: fsm.New(),
+		nowMs:   time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC).UnixMilli(),
+		changed: make(chan struct{}),
+		waiting: make(chan struct{}, 1000),
+	}
+	b.apply(fsm.Command{Op: fsm.OpInit, Secret: fsm.Secret{1, 2, 3}, ClusterID: "test"})
+	return b
+}
+
+// apply is for tests to reach the machine beside the API.
+func (b *localBroker) apply(c fsm.Command) fsm.Result {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.applyLocked(c)
+}
+
+func (b *localBroker) applyLocked(c fsm.Command) fsm.Result {
+	b.index++
+	r := b.machine.Apply(b.index, fsm.Batch{NowMs: b.nowMs, Commands: []fsm.Command{c}})[0]
+	b.wakeLocked()
+	return r
+}
+
+func (b *localBroker) wakeLocked() {
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+// advance moves the clock.
+func (b *localBroker) advance(d time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.nowMs += d.Milliseconds()
+	b.wakeLocked()
+}
+
+func (b *localBroker) Do(_ context.Context, c *fsm.Command) (fsm.Result, error) {
+	return b.apply(*c), nil
+}
+
+func (b *localBroker) Receive(ctx context.Context, spool, queue string, wait time.Duration) (fsm.Result, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	deadline := b.nowMs + wait.Milliseconds()
+	for {
+		if ctx.Err() != nil {
+			return fsm.Result{}, fsm.ErrNotApplied
+		}
+		r := b.applyLocked(fsm.Command{Op: fsm.OpReceive, Spool: spool, Queue: queue})
+		if r.Code != fsm.CodeEmpty || b.noWait || b.nowMs >= deadline {
+			return r, nil
+		}
+		changed := b.changed
+		b.mu.Unlock()
+		b.waiting <- struct{}{}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		b.mu.Lock()
+	}
+}
+
+func (b *localBroker) Read(_ context.Context, q fsm.Query) (fsm.Answer, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if q.Light() {
+		return b.machine.Read(b.nowMs, q), nil
+	}
+	return b.machine.ImageAt(b.nowMs).Read(q), nil
+}
+
+func (b *localBroker) Sealer() (fsm.Sealer, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.machine.Sealer()
+}
+
+func (b *localBroker) SpoolState(spool string) fsm.Code {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.machine.SpoolState(spool)
+}
+
+func (b *localBroker) Ready() error { return nil }
+
+// fakeBroker answers what a test gives it and records what it was asked.
+type fakeBroker struct {
+	mu       sync.Mutex
+	commands []fsm.Command
+	queries  []fsm.Query
+	receives int
+
+	result   fsm.Result
+	answer   fsm.Answer
+	err      error
+	onDo     func(fsm.Command) (fsm.Result, error)
+	onWait   func(context.Context) (fsm.Result, error)
+	state    fsm.Code
+	noSecret bool
+	notReady error
+}
+
+func (b *fakeBroker) Do(_ context.Context, c *fsm.Command) (fsm.Result, error) {
+	b.mu.Lock()
+	b.commands = append(b.commands, *c)
+	b.mu.Unlock()
+	if b.onDo != nil {
+		return b.onDo(*c)
+	}
+	return b.result, b.err
+}
+
+func (b *fakeBroker) Receive(ctx context.Context, _, _ string, _ time.Duration) (fsm.Result, error) {
+	b.mu.Lock()
+	b.receives++
+	b.mu.Unlock()
+	if b.onWait != nil {
+		return b.onWait(ctx)
+	}
+	return b.result, b.err
+}
+
+func (b *fakeBroker) Read(_ context.Context, q fsm.Query) (fsm.Answer, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.queries = append(b.queries, q)
+	return b.answer, b.err
+}
+
+func (b *fakeBroker) Sealer() (fsm.Sealer, bool)  { return fsm.Sealer{}, !b.noSecret }
+func (b *fakeBroker) SpoolState(string) fsm.Code  { return b.state }
+func (b *fakeBroker) Ready() error                { return b.notReady }
+func (b *fakeBroker) asked() (proposals, all int) { return len(b.commands), len(b.commands) + len(b.queries) + b.receives }
+
+// proposed returns the only command, for tests that expect one.
+func (b *fakeBroker) proposed() fsm.Command {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.commands) != 1 {
+		return fsm.Command{}
+	}
+	return b.commands[0]
+}

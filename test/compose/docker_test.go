@@ -1,0 +1,130 @@
+package compose
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var services = []string{"n1", "n2", "n3"}
+
+// project is the cluster of this test.
+type project struct {
+	t       *testing.T
+	name    string
+	root    string   // of the repository
+	compose []string // the command
+	env     []string
+}
+
+// start builds the image and brings the cluster up. It is removed when the test
+// ends.
+func start(t *testing.T) *project {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var id [4]byte
+	_, _ = rand.Read(id[:]) // never fails
+	p := &project{t: t, name: "spoolraft-test-" + hex.EncodeToString(id[:]), root: root, compose: composeCommand(t)}
+	image := p.name + ":test"
+	p.env = append(os.Environ(), "COMPOSE_PROJECT_NAME="+p.name, "SPOOLRAFT_IMAGE="+image,
+		"SPOOLRAFT_PORT_1=0", "SPOOLRAFT_PORT_2=0", "SPOOLRAFT_PORT_3=0")
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("logs of the nodes:\n%s", p.try("logs", "--no-color", "--tail=200"))
+		}
+		t.Log(p.try("down", "--volumes", "--timeout", "5"))
+		out, err := exec.Command("docker", "rmi", "--force", image).CombinedOutput()
+		t.Log(strings.TrimSpace(string(out)), err)
+	})
+	p.mustRun("make", "image", "IMAGE="+image)
+	p.run("up", "--detach")
+	return p
+}
+
+// composeCommand finds Compose, as a plugin or on its own, and a running engine.
+func composeCommand(t *testing.T) []string {
+	t.Helper()
+	const install = "on Debian, as root: apt-get install docker.io docker-compose"
+	if _, err := exec.LookPath("docker"); err != nil {
+		t.Fatalf("there is no docker command here; %s", install)
+	}
+	if out, err := exec.Command("docker", "info").CombinedOutput(); err != nil {
+		t.Fatalf("the Docker engine does not answer: start it, with `service docker start` for example, and be root or in the group docker\n%s", out)
+	}
+	if exec.Command("docker", "compose", "version").Run() == nil {
+		return []string{"docker", "compose"}
+	}
+	if _, err := exec.LookPath("docker-compose"); err != nil {
+		t.Fatalf("there is no Compose here, neither as `docker compose` nor as `docker-compose`; %s", install)
+	}
+	return []string{"docker-compose"}
+}
+
+// command is compose with these arguments.
+func (p *project) command(args ...string) *exec.Cmd {
+	all := append(append([]string{}, p.compose[1:]...), args...)
+	cmd := exec.Command(p.compose[0], all...)
+	cmd.Dir, cmd.Env = p.root, p.env
+	return cmd
+}
+
+func (p *project) run(args ...string) string {
+	p.t.Helper()
+	out, err := p.command(args...).CombinedOutput()
+	if err != nil {
+		p.t.Fatalf("compose %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// try is run where a failure must not hide another.
+func (p *project) try(args ...string) string {
+	out, err := p.command(args...).CombinedOutput()
+	if err != nil {
+		return fmt.Sprintf("compose %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// mustRun runs another command in the repository.
+func (p *project) mustRun(name string, args ...string) string {
+	p.t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Dir = p.root
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		p.t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// container is the id of a service's container.
+func (p *project) container(service string) string {
+	p.t.Helper()
+	id := p.run("ps", "--quiet", service)
+	if id == "" {
+		p.t.Fatalf("service %s has no container", service)
+	}
+	return id
+}
+
+// url is where a service's API is. The port may change with every start.
+func (p *project) url(service string) (string, error) {
+	out, err := exec.Command("docker", "port", p.name+"_"+service+"_1", "8080/tcp").CombinedOutput()
+	if err != nil {
+		out, err = exec.Command("docker", "port", p.name+"-"+service+"-1", "8080/tcp").CombinedOutput()
+	}
+	if err != nil {
+		return "", fmt.Errorf("no port of %s: %w: %s", service, err, out)
+	}
+	address, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	return "http://" + address, nil
+}

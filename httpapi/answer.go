@@ -96,7 +96,7 @@ const unreadBodyTimeout = 250 * time.Millisecond
 func (c *call) refuse(p *problem) {
 	c.problem = p
 	if p.status == http.StatusUnauthorized {
-		c.set(echo.HeaderWWWAuthenticate, "Bearer")
+		c.set("Www-Authenticate", "Bearer")
 	}
 	if p.retryAfterSeconds > 0 {
 		c.set(echo.HeaderRetryAfter, strconv.FormatInt(p.retryAfterSeconds, 10))

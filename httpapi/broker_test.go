@@ -152,10 +152,12 @@ func (b *fakeBroker) Read(_ context.Context, q fsm.Query) (fsm.Answer, error) {
 	return b.answer, b.err
 }
 
-func (b *fakeBroker) Sealer() (fsm.Sealer, bool)  { return fsm.Sealer{}, !b.noSecret }
-func (b *fakeBroker) SpoolState(string) fsm.Code  { return b.state }
-func (b *fakeBroker) Ready() error                { return b.notReady }
-func (b *fakeBroker) asked() (proposals, all int) { return len(b.commands), len(b.commands) + len(b.queries) + b.receives }
+func (b *fakeBroker) Sealer() (fsm.Sealer, bool) { return fsm.Sealer{}, !b.noSecret }
+func (b *fakeBroker) SpoolState(string) fsm.Code { return b.state }
+func (b *fakeBroker) Ready() error               { return b.notReady }
+func (b *fakeBroker) asked() (proposals, all int) {
+	return len(b.commands), len(b.commands) + len(b.queries) + b.receives
+}
 
 // proposed returns the only command, for tests that expect one.
 func (b *fakeBroker) proposed() fsm.Command {
@@ -165,4 +167,15 @@ func (b *fakeBroker) proposed() fsm.Command {
 		return fsm.Command{}
 	}
 	return b.commands[0]
+}
+
+// waitRecorder keeps how long a receive would wait.
+type waitRecorder struct {
+	fakeBroker
+	wait time.Duration
+}
+
+func (b *waitRecorder) Receive(_ context.Context, _, _ string, wait time.Duration) (fsm.Result, error) {
+	b.wait = wait
+	return fsm.Result{Code: fsm.CodeEmpty}, nil
 }

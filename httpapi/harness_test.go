@@ -45,11 +45,15 @@ func newRequest(method, target, body string, h header) *http.Request {
 	return r
 }
 
-// call sends one request through the handler.
-func do(s http.Handler, method, target, body string, h ...string) *httptest.ResponseRecorder {
+// serve sends one request through the handler.
+func serve(s http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
-	s.ServeHTTP(w, newRequest(method, target, body, h))
+	s.ServeHTTP(w, r)
 	return w
+}
+
+func do(s http.Handler, method, target, body string, h ...string) *httptest.ResponseRecorder {
+	return serve(s, newRequest(method, target, body, h))
 }
 
 // wantStatus fails the test unless the answer has the status.

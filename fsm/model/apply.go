@@ -19,7 +19,7 @@ func refuse(code fsm.Code) fsm.Result { return fsm.Result{Code: code} }
 func (m *Model) command(c *fsm.Command) fsm.Result {
 	switch {
 	case c.Op == fsm.OpInit:
-		m.initialised = true
+		m.initialised = m.initialised || c.ClusterID != ""
 		return fsm.Result{}
 	case !m.initialised:
 		return refuse(fsm.CodeNotInitialised)

@@ -55,11 +55,9 @@ func New() *Model { return &Model{} }
 func (m *Model) NowMs() int64 { return m.nowMs }
 
 // LearnUID tells the model the uid that the machine has given to a queue.
-func (m *Model) LearnUID(queueNumber uint64, uid string) {
-	for _, q := range m.queues {
-		if q.number == queueNumber {
-			q.uid = uid
-		}
+func (m *Model) LearnUID(queueName, uid string) {
+	if q := m.queueNamed(queueName); q != nil {
+		q.uid = uid
 	}
 }
 
@@ -84,7 +82,7 @@ func (m *Model) At(nowMs int64) *Model {
 // catchUp does everything that is due by log time.
 func (m *Model) catchUp() {
 	for _, q := range m.queues {
-		var stay []*message
+		stay := make([]*message, 0, len(q.messages))
 		for _, msg := range q.messages {
 			expiresAtMs := msg.createdAtMs + m.retentionMs(q)
 			leaseOver := msg.state == fsm.StatePending && msg.leaseEndMs != 0 && msg.leaseEndMs <= m.nowMs
@@ -99,13 +97,8 @@ func (m *Model) catchUp() {
 		}
 		q.messages = stay
 
-		var remembered []claim
-		for _, c := range q.claims {
-			if m.nowMs < c.atMs+int64(q.settings.DedupWindowSeconds)*1000 {
-				remembered = append(remembered, c)
-			}
-		}
-		q.claims = remembered
+		windowMs := int64(q.settings.DedupWindowSeconds) * 1000
+		q.claims = slices.DeleteFunc(q.claims, func(c claim) bool { return c.atMs+windowMs <= m.nowMs })
 	}
 	m.queues = slices.DeleteFunc(m.queues, func(q *queue) bool { return q.draining && len(q.messages) == 0 })
 }

@@ -1,0 +1,108 @@
+package cluster
+
+import (
+	"sync"
+)
+
+// Peer is what a node says of itself before anybody talks to it.
+type Peer struct {
+	NodeID     string
+	InstanceID string
+	ClusterID  string // "": none yet
+	HasState   bool   // it is, or was, in a cluster
+	Expect     int
+	Address    string // of its peer port
+	Version    int    // of the peer protocol
+}
+
+func (p *Peer) raftID() raftID { return makeRaftID(p.NodeID, p.InstanceID) }
+
+// Discovery finds nodes and carries what they say of themselves. It decides
+// nothing: raft's configuration alone says who is in the cluster.
+type Discovery interface {
+	// Start announces self and calls changed whenever Peers may answer otherwise.
+	Start(self Peer, changed func()) error
+	// Update replaces what this node says of itself.
+	Update(self Peer)
+	// Peers returns the nodes that are there now, without this one.
+	Peers() []Peer
+	// Address returns where a node was last known to be.
+	Address(nodeID, instanceID string) (address string, ok bool)
+	// Close says goodbye and stops.
+	Close() error
+}
+
+// Hub lets the nodes of one process find each other.
+type Hub struct {
+	mu      sync.Mutex
+	members map[*hubMember]struct{}
+	last    map[raftID]string
+}
+
+// NewHub returns a hub without members.
+func NewHub() *Hub {
+	return &Hub{members: make(map[*hubMember]struct{}), last: make(map[raftID]string)}
+}
+
+// Discovery returns what one node of the process uses.
+func (h *Hub) Discovery() Discovery { return &hubMember{hub: h} }
+
+type hubMember struct {
+	hub     *Hub
+	self    Peer
+	changed func()
+}
+
+func (m *hubMember) Start(self Peer, changed func()) error {
+	m.changed = changed
+	m.Update(self)
+	return nil
+}
+
+func (m *hubMember) Update(self Peer) {
+	h := m.hub
+	h.mu.Lock()
+	m.self = self
+	h.members[m] = struct{}{}
+	h.last[self.raftID()] = self.Address
+	h.mu.Unlock()
+	h.tell()
+}
+
+func (h *Hub) tell() {
+	h.mu.Lock()
+	var all []func()
+	for m := range h.members {
+		all = append(all, m.changed)
+	}
+	h.mu.Unlock()
+	for _, changed := range all {
+		changed()
+	}
+}
+
+func (m *hubMember) Peers() (peers []Peer) {
+	m.hub.mu.Lock()
+	defer m.hub.mu.Unlock()
+	for other := range m.hub.members {
+		if other != m {
+			peers = append(peers, other.self)
+		}
+	}
+	return peers
+}
+
+func (m *hubMember) Address(nodeID, instanceID string) (string, bool) {
+	m.hub.mu.Lock()
+	defer m.hub.mu.Unlock()
+	a, ok := m.hub.last[makeRaftID(nodeID, instanceID)]
+	return a, ok
+}
+
+func (m *hubMember) Close() error {
+	m.hub.mu.Lock()
+	delete(m.hub.members, m)
+	m.hub.mu.Unlock()
+	m.hub.tell()
+	return nil
+}

@@ -1,0 +1,269 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+)
+
+const (
+	defaultGossipPort = 7946
+	peersFile         = "peers.json"
+	rejoinInterval    = 2 * time.Second
+)
+
+// gossip is [Discovery] by memberlist. What it hears is advice: a node that it
+// calls dead costs a line in the log, and its last known address is kept.
+type gossip struct {
+	cfg       GossipConfig
+	advertise string // host that peers should use, or ""
+	dir       string
+	log       *slog.Logger
+
+	mu      sync.Mutex
+	list    *memberlist.Memberlist
+	self    Peer
+	alive   map[string]Peer // by memberlist's name, which is the raft id
+	known   map[string]knownPeer
+	unsaved bool // known has changed
+	changed func()
+	stop    chan struct{}
+	done    sync.WaitGroup
+}
+
+// knownPeer is kept on disk, so that a node finds the others again although the
+// nodes that it was told to join are gone.
+type knownPeer struct {
+	Address string `json:"address"`
+	Gossip  string `json:"gossip"`
+}
+
+func newGossip(cfg GossipConfig, advertise, dir string, log *slog.Logger) *gossip {
+	host, _, err := net.SplitHostPort(advertise)
+	if err != nil {
+		host = advertise
+	}
+	g := &gossip{
+		cfg: cfg, advertise: host, dir: dir, log: log,
+		alive: make(map[string]Peer), known: make(map[string]knownPeer), stop: make(chan struct{}),
+	}
+	if data, err := os.ReadFile(filepath.Join(dir, peersFile)); err == nil {
+		_ = json.Unmarshal(data, &g.known) // a hint that cannot be read is no hint
+	}
+	return g
+}
+
+func (g *gossip) Start(self Peer, changed func()) error {
+	g.self, g.changed = self, changed
+	c := memberlist.DefaultLANConfig()
+	c.Name = string(self.raftID())
+	c.Label = "spoolraft"
+	c.Logger = gossipLogger(g.log)
+	c.Delegate = g
+	c.Events = g
+	host, port, err := splitAddress(g.cfg.Listen, defaultGossipPort)
+	if err != nil {
+		return fmt.Errorf("gossip address %q: %w", g.cfg.Listen, err)
+	}
+	if host != "" {
+		c.BindAddr = host
+	}
+	c.BindPort, c.AdvertisePort = port, port
+	if g.advertise != "" {
+		ip, err := net.ResolveIPAddr("ip", g.advertise)
+		if err != nil {
+			return fmt.Errorf("advertised address %q: %w", g.advertise, err)
+		}
+		c.AdvertiseAddr = ip.String()
+	}
+	list, err := memberlist.Create(c)
+	if err != nil {
+		return fmt.Errorf("cannot open the gossip port: %w", err)
+	}
+	g.mu.Lock()
+	g.list = list
+	g.mu.Unlock()
+	g.done.Add(1)
+	go g.keepJoining()
+	return nil
+}
+
+// keepJoining asks the others until somebody is there, and again whenever nobody
+// is, since after a partition two halves would not find each other by gossip.
+func (g *gossip) keepJoining() {
+	defer g.done.Done()
+	for {
+		if missing := g.missing(); len(missing) > 0 {
+			_, _ = g.list.Join(missing)
+		}
+		g.remember()
+		select {
+		case <-time.After(rejoinInterval):
+		case <-g.stop:
+			return
+		}
+	}
+}
+
+// missing returns whom to ask: all addresses while nobody is there, else those
+// of known peers that are not.
+func (g *gossip) missing() (ask []string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for id, k := range g.known {
+		if _, ok := g.alive[id]; !ok && k.Gossip != "" {
+			ask = append(ask, k.Gossip)
+		}
+	}
+	if len(g.alive) == 0 {
+		ask = append(ask, g.cfg.Join...)
+	}
+	return ask
+}
+
+func (g *gossip) Update(self Peer) {
+	g.mu.Lock()
+	g.self = self
+	g.mu.Unlock()
+	if err := g.list.UpdateNode(time.Second); err != nil {
+		g.log.Debug("gossip was not told of a change in time", "error", err)
+	}
+}
+
+func (g *gossip) Peers() (peers []Peer) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, p := range g.alive {
+		peers = append(peers, p)
+	}
+	return peers
+}
+
+func (g *gossip) Address(nodeID, instanceID string) (string, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	k, ok := g.known[string(makeRaftID(nodeID, instanceID))]
+	return k.Address, ok
+}
+
+func (g *gossip) Close() error {
+	close(g.stop)
+	g.done.Wait()
+	return errors.Join(g.list.Leave(time.Second), g.list.Shutdown())
+}
+
+// NotifyJoin implements memberlist.EventDelegate.
+func (g *gossip) NotifyJoin(n *memberlist.Node) { g.heard(n, true) }
+
+// NotifyUpdate implements memberlist.EventDelegate.
+func (g *gossip) NotifyUpdate(n *memberlist.Node) { g.heard(n, false) }
+
+// NotifyLeave implements memberlist.EventDelegate.
+func (g *gossip) NotifyLeave(n *memberlist.Node) {
+	g.mu.Lock()
+	_, was := g.alive[n.Name]
+	delete(g.alive, n.Name)
+	g.mu.Unlock()
+	if was {
+		g.log.Info("gossip misses a node", "peer", n.Name)
+		g.changed()
+	}
+}
+
+func (g *gossip) heard(n *memberlist.Node, joined bool) {
+	p, ok := decodePeer(n.Meta)
+	if !ok || string(p.raftID()) != n.Name {
+		return
+	}
+	if host, port, err := net.SplitHostPort(p.Address); err == nil && host == "" {
+		p.Address = net.JoinHostPort(n.Addr.String(), port)
+	}
+	g.mu.Lock()
+	if p.raftID() == g.self.raftID() {
+		g.mu.Unlock()
+		return
+	}
+	g.alive[n.Name] = p
+	k := knownPeer{p.Address, n.Address()}
+	if g.known[n.Name] != k {
+		g.known[n.Name] = k
+		g.unsaved = true
+	}
+	g.mu.Unlock()
+	if joined {
+		g.log.Info("gossip found a node", "peer", n.Name, "address", p.Address)
+	}
+	g.changed()
+}
+
+// remember saves the known peers where they have changed.
+func (g *gossip) remember() {
+	g.mu.Lock()
+	unsaved := g.unsaved
+	g.unsaved = false
+	data, err := json.Marshal(g.known)
+	g.mu.Unlock()
+	if !unsaved {
+		return
+	}
+	if err == nil {
+		err = writeFileAtomic(filepath.Join(g.dir, peersFile), data)
+	}
+	if err != nil {
+		g.log.Warn("cannot save the addresses of the peers", "error", err)
+	}
+}
+
+// NodeMeta implements memberlist.Delegate.
+func (g *gossip) NodeMeta(limit int) []byte {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	data, err := json.Marshal(g.self)
+	if err != nil || len(data) > limit {
+		g.log.Error("this node cannot be announced: its names and addresses are too long", "bytes", len(data), "limit", limit)
+		return nil
+	}
+	return data
+}
+
+func decodePeer(meta []byte) (p Peer, ok bool) {
+	err := json.Unmarshal(meta, &p)
+	return p, err == nil && validNodeID(p.NodeID) && len(p.InstanceID) == 16 && len(p.ClusterID) <= 64
+}
+
+// NotifyMsg implements memberlist.Delegate; nothing is sent this way.
+func (g *gossip) NotifyMsg([]byte) {}
+
+// GetBroadcasts implements memberlist.Delegate.
+func (g *gossip) GetBroadcasts(int, int) [][]byte { return nil }
+
+// LocalState implements memberlist.Delegate.
+func (g *gossip) LocalState(bool) []byte { return nil }
+
+// MergeRemoteState implements memberlist.Delegate.
+func (g *gossip) MergeRemoteState([]byte, bool) {}
+
+// splitAddress splits host[:port] and gives a missing port its default.
+func splitAddress(s string, defaultPort int) (host string, port int, err error) {
+	if s == "" {
+		return "", defaultPort, nil
+	}
+	host, text, err := net.SplitHostPort(s)
+	if err != nil {
+		return s, defaultPort, nil
+	}
+	port, err = strconv.Atoi(text)
+	if err != nil || port < 0 || port > 65535 {
+		return "", 0, fmt.Errorf("port %q is not a number from 0 to 65535", text)
+	}
+	return host, port, nil
+}

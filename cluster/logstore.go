@@ -1,0 +1,182 @@
+package cluster
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// logStore is what holds the log on disk: the WAL or boltdb.
+type logStore interface {
+	raft.LogStore
+	io.Closer
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// checkedLog wraps the store of the log. It adds a checksum to every entry,
+// since the stores verify none when they read, notes the last index in a file
+// beside the log, since the WAL takes a damaged tail for an unfinished write, and
+// shows every write to the watchdog.
+type checkedLog struct {
+	logStore
+	path    string // named when something is damaged
+	mark    *logMark
+	watch   *watchdog
+	fsync   func(time.Duration) // told of every write
+	damaged func(error)
+	bytes   atomic.Int64 // stored since the process started
+	entries atomic.Int64
+}
+
+// IsMonotonic implements raft.MonotonicLogStore.
+func (s *checkedLog) IsMonotonic() bool {
+	m, ok := s.logStore.(raft.MonotonicLogStore)
+	return ok && m.IsMonotonic()
+}
+
+// StoreLog implements raft.LogStore.
+func (s *checkedLog) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{l}) }
+
+// StoreLogs implements raft.LogStore. The checksum travels in a field that raft
+// leaves to its users and that we use for nothing else.
+func (s *checkedLog) StoreLogs(logs []*raft.Log) error {
+	sealed := make([]*raft.Log, len(logs))
+	copies := make([]raft.Log, len(logs))
+	size := int64(0)
+	for i, l := range logs {
+		copies[i] = *l
+		copies[i].Extensions = binary.BigEndian.AppendUint32(nil, logSum(l))
+		sealed[i] = &copies[i]
+		size += int64(len(l.Data)) + logOverheadBytes
+	}
+	done := s.watch.begin("writing the log")
+	start := time.Now()
+	err := s.logStore.StoreLogs(sealed)
+	s.fsync(time.Since(start))
+	done()
+	if err != nil {
+		return err
+	}
+	s.bytes.Add(size)
+	s.entries.Add(int64(len(logs)))
+	return s.mark.set(logs[len(logs)-1].Index)
+}
+
+// logOverheadBytes is about what an entry takes beside its data.
+const logOverheadBytes = 64
+
+// GetLog implements raft.LogStore.
+func (s *checkedLog) GetLog(index uint64, l *raft.Log) error {
+	if err := s.logStore.GetLog(index, l); err != nil {
+		return err
+	}
+	sum := l.Extensions
+	l.Extensions = nil
+	if len(sum) != 4 || binary.BigEndian.Uint32(sum) != logSum(l) || l.Index != index {
+		err := damagedError{s.path, fmt.Sprintf("entry %d does not have its checksum", index), nil}
+		s.damaged(err)
+		return err
+	}
+	return nil
+}
+
+// DeleteRange implements raft.LogStore. A suffix goes when another leader's
+// entries take its place, so the mark goes back first.
+func (s *checkedLog) DeleteRange(minIndex, maxIndex uint64) error {
+	last, err := s.LastIndex()
+	if err != nil {
+		return err
+	}
+	first, err := s.FirstIndex()
+	if err != nil {
+		return err
+	}
+	if maxIndex >= last && minIndex > first {
+		if err := s.mark.lower(minIndex - 1); err != nil {
+			return err
+		}
+	}
+	done := s.watch.begin("removing old log entries")
+	defer done()
+	return s.logStore.DeleteRange(minIndex, maxIndex)
+}
+
+func logSum(l *raft.Log) uint32 {
+	var head [17]byte
+	binary.BigEndian.PutUint64(head[:], l.Index)
+	binary.BigEndian.PutUint64(head[8:], l.Term)
+	head[16] = byte(l.Type)
+	return crc32.Update(crc32.Checksum(head[:], castagnoli), castagnoli, l.Data)
+}
+
+// verify reads the whole log and holds it against the mark and the snapshot.
+func (s *checkedLog) verify(snapshotIndex uint64) error {
+	first, err := s.FirstIndex()
+	if err != nil {
+		return damagedError{s.path, "its first entry cannot be found", err}
+	}
+	last, err := s.LastIndex()
+	if err != nil {
+		return damagedError{s.path, "its last entry cannot be found", err}
+	}
+	if marked, ok := s.mark.get(); ok && marked > max(last, snapshotIndex) {
+		return damagedError{s.path, fmt.Sprintf("it ends with entry %d, but entry %d was stored", last, marked), nil}
+	}
+	if last > 0 && first > snapshotIndex+1 {
+		return damagedError{s.path, fmt.Sprintf("it begins with entry %d, but the newest snapshot ends with %d", first, snapshotIndex), nil}
+	}
+	for i := first; i <= last && i > 0; i++ {
+		var l raft.Log
+		if err := s.GetLog(i, &l); err != nil {
+			if _, ok := err.(damagedError); ok {
+				return err
+			}
+			return damagedError{s.path, fmt.Sprintf("entry %d cannot be read", i), err}
+		}
+	}
+	return nil
+}
+
+// logMark remembers the index of the last entry stored. It is written without a
+// flush, after the flush of the entry, so that it never runs ahead of the log:
+// it survives the process, and after a power cut it may be behind, which proves
+// nothing and costs nothing.
+type logMark struct{ f *os.File }
+
+func openLogMark(path string) (*logMark, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	return &logMark{f}, err
+}
+
+func (m *logMark) set(index uint64) error {
+	var b [12]byte
+	binary.BigEndian.PutUint64(b[:], index)
+	binary.BigEndian.PutUint32(b[8:], crc32.Checksum(b[:8], castagnoli))
+	_, err := m.f.WriteAt(b[:], 0)
+	return err
+}
+
+// lower flushes, since a mark beyond the log stands for damage.
+func (m *logMark) lower(index uint64) error {
+	if err := m.set(index); err != nil {
+		return err
+	}
+	return m.f.Sync()
+}
+
+func (m *logMark) get() (index uint64, ok bool) {
+	var b [12]byte
+	if _, err := m.f.ReadAt(b[:], 0); err != nil {
+		return 0, false
+	}
+	return binary.BigEndian.Uint64(b[:]), binary.BigEndian.Uint32(b[8:]) == crc32.Checksum(b[:8], castagnoli)
+}
+
+func (m *logMark) Close() error { return m.f.Close() }

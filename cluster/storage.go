@@ -1,0 +1,263 @@
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+	wal "github.com/hashicorp/raft-wal"
+	"go.etcd.io/bbolt"
+)
+
+// What lies in a data directory, beside the identity and the lock.
+const (
+	votesFile    = "votes.db"
+	walDir       = "log"
+	boltFile     = "log.db"
+	markFile     = "log.mark"
+	snapshotsDir = "snapshots" // named by raft's store
+
+	snapshotsKept = 2
+	// logCacheEntries bounds what the cache of recent entries holds in memory: a
+	// batch is half a MiB at most, unless one payload is larger.
+	logCacheEntries = 128
+)
+
+// storage is a data directory, open.
+type storage struct {
+	dir   string
+	lock  *os.File
+	id    *identity
+	watch *watchdog
+
+	log       *checkedLog
+	cache     *raft.LogCache
+	votes     *raftboltdb.BoltStore
+	stable    *checkedStable
+	snapshots *raft.FileSnapshotStore
+
+	newest *raft.SnapshotMeta // when it was opened; nil: none
+}
+
+// storageHooks are what the storage reports to.
+type storageHooks struct {
+	fsync   func(time.Duration)
+	silence func(bool)
+	fatal   func(error)
+}
+
+// openStorage opens the data directory and verifies all that is in it.
+func openStorage(cfg *Config, hooks storageHooks, hlog hclog.Logger) (s *storage, err error) {
+	s = &storage{dir: cfg.DataDir}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	if s.lock, err = lockDir(s.dir); err != nil {
+		return s, err
+	}
+	if s.id, err = loadIdentity(s.dir, cfg.NodeID); err != nil {
+		return s, err
+	}
+	s.watch = &watchdog{
+		slow: cfg.tuning.storeSlow, dead: cfg.tuning.storeDead, silence: hooks.silence, fatal: hooks.fatal,
+		log: cfg.Logger, pending: make(map[*diskWrite]struct{}),
+	}
+	if err = s.openVotes(hooks); err != nil {
+		return s, err
+	}
+	if err = s.openSnapshots(hlog); err != nil {
+		return s, err
+	}
+	if err = s.openLog(cfg, hooks, hlog); err != nil {
+		return s, err
+	}
+	exists, err := s.hasState()
+	if err != nil {
+		return s, err
+	}
+	if s.id.Bootstrapped && !exists {
+		return s, damagedError{s.log.path, "the log, the votes and the snapshots are empty, but this node has been in a cluster", nil}
+	}
+	return s, nil
+}
+
+func (s *storage) openVotes(hooks storageHooks) error {
+	path := filepath.Join(s.dir, votesFile)
+	if err := mustExist(path, s.id.Bootstrapped); err != nil {
+		return err
+	}
+	return sheltered(path, func() (err error) {
+		if s.votes, err = openBolt(path); err != nil {
+			return damagedError{path, "it cannot be opened", err}
+		}
+		s.stable = &checkedStable{s.votes, path, s.watch, hooks.fatal}
+		return s.stable.verify()
+	})
+}
+
+func (s *storage) openLog(cfg *Config, hooks storageHooks, hlog hclog.Logger) error {
+	path, other, otherStore := filepath.Join(s.dir, walDir), filepath.Join(s.dir, boltFile), LogStoreBolt
+	if cfg.LogStore == LogStoreBolt {
+		path, other, otherStore = other, path, LogStoreWAL
+	}
+	if _, err := os.Stat(other); err == nil {
+		return fmt.Errorf("the log of %s is kept by the %s store: start with that one, or with an empty directory", s.dir, otherStore)
+	}
+	if err := mustExist(path, s.id.Bootstrapped); err != nil {
+		return err
+	}
+	mark, err := openLogMark(filepath.Join(s.dir, markFile))
+	if err != nil {
+		return err
+	}
+	s.log = &checkedLog{path: path, mark: mark, watch: s.watch, fsync: hooks.fsync, damaged: hooks.fatal}
+	return sheltered(path, func() (err error) {
+		if cfg.LogStore == LogStoreBolt {
+			s.log.logStore, err = openBolt(path)
+		} else {
+			s.log.logStore, err = openWAL(path, cfg.tuning.segment, hlog)
+		}
+		if err != nil {
+			s.log.logStore = nil
+			return damagedError{path, "it cannot be opened", err}
+		}
+		if cfg.tuning.wrapLog != nil {
+			s.log.logStore = cfg.tuning.wrapLog(s.log.logStore)
+		}
+		if err := s.log.verify(s.snapshotIndex()); err != nil {
+			return err
+		}
+		s.cache, err = raft.NewLogCache(logCacheEntries, s.log)
+		return err
+	})
+}
+
+func openBolt(path string) (*raftboltdb.BoltStore, error) {
+	return raftboltdb.New(raftboltdb.Options{Path: path, BoltOptions: &bbolt.Options{
+		NoFreelistSync: true, FreelistType: bbolt.FreelistMapType, Timeout: time.Second,
+	}})
+}
+
+func openWAL(path string, segment int, hlog hclog.Logger) (logStore, error) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, err
+	}
+	w, err := wal.Open(path, wal.WithSegmentSize(segment), wal.WithLogger(hlog.Named("wal")))
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// mustExist refuses a file that has been there and is gone.
+func mustExist(path string, must bool) error {
+	if _, err := os.Stat(path); err != nil && must {
+		return damagedError{path, "it is missing", err}
+	}
+	return nil
+}
+
+// sheltered runs f, which reads a file that may be damaged in ways that its
+// reader did not think of: a panic, or a memory fault past the end of a file,
+// is one more sort of damage.
+func sheltered(path string, f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = damagedError{path, "it cannot be read", fmt.Errorf("%v", r)}
+		}
+	}()
+	return f()
+}
+
+// openSnapshots opens the store of snapshots and checks the newest against its
+// checksum. Raft would fall back to an older one without a word.
+func (s *storage) openSnapshots(hlog hclog.Logger) (err error) {
+	if s.snapshots, err = raft.NewFileSnapshotStoreWithLogger(s.dir, snapshotsKept, hlog.Named("snapshots")); err != nil {
+		return err
+	}
+	dir := filepath.Join(s.dir, snapshotsDir)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		switch {
+		case !e.IsDir():
+		case strings.HasSuffix(e.Name(), ".tmp"): // unfinished when the process ended
+			if err := os.RemoveAll(path); err != nil {
+				return err
+			}
+		default:
+			if err := readSnapshotMeta(filepath.Join(path, "meta.json")); err != nil {
+				return err
+			}
+		}
+	}
+	metas, err := s.snapshots.List()
+	if err != nil || len(metas) == 0 {
+		return err
+	}
+	_, r, err := s.snapshots.Open(metas[0].ID)
+	if err != nil {
+		return damagedError{filepath.Join(dir, metas[0].ID, "state.bin"), "it does not have its checksum", err}
+	}
+	s.newest = metas[0]
+	return r.Close()
+}
+
+func readSnapshotMeta(path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return damagedError{path, "it cannot be read", err}
+	}
+	if err := json.Unmarshal(data, new(raft.SnapshotMeta)); err != nil {
+		return damagedError{path, "it cannot be read", err}
+	}
+	return nil
+}
+
+func (s *storage) snapshotIndex() uint64 {
+	if s.newest == nil {
+		return 0
+	}
+	return s.newest.Index
+}
+
+func (s *storage) hasState() (bool, error) {
+	return raft.HasExistingState(s.cache, s.stable, s.snapshots)
+}
+
+// close releases everything that was opened.
+func (s *storage) close() {
+	if s.log != nil {
+		if s.log.logStore != nil {
+			s.log.logStore.Close()
+		}
+		s.log.mark.Close()
+	}
+	if s.votes != nil {
+		s.votes.Close()
+	}
+	if s.lock != nil {
+		s.lock.Close()
+	}
+}
+
+// logClose logs what went wrong with something that is closed anyway.
+func logClose(log *slog.Logger, what string, err error) {
+	if err != nil {
+		log.Warn("closing "+what, "error", err)
+	}
+}

@@ -43,10 +43,13 @@ func usagef(format string, args ...any) error {
 var errNothing = errors.New("nothing received")
 
 // Run carries out one command line, without the program's name, and returns
-// its exit code. The further commands stand beside those of this package.
+// its exit code. The further commands run servers.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, further ...*cobra.Command) int {
 	root := newRoot()
-	root.AddCommand(further...)
+	for _, c := range further {
+		c.GroupID = groupServer
+		root.AddCommand(c)
+	}
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)

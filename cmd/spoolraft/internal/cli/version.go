@@ -7,9 +7,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set by the build of a release.
-var version = ""
-
 // buildInfo is what the binary knows of itself.
 type buildInfo struct {
 	Version string `json:"version"`
@@ -17,15 +14,16 @@ type buildInfo struct {
 	Go      string `json:"go"`
 }
 
+// Version is that of this binary.
+func Version() string { return readBuildInfo().Version }
+
 func readBuildInfo() buildInfo {
-	b := buildInfo{Version: version, Go: runtime.Version()}
+	b := buildInfo{Version: "unknown", Go: runtime.Version()}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b
 	}
-	if b.Version == "" {
-		b.Version = info.Main.Version
-	}
+	b.Version = info.Main.Version
 	modified := false
 	for _, s := range info.Settings {
 		switch s.Key {

@@ -1,0 +1,6 @@
+//go:build race
+
+package main
+
+// buildFlags build the program as the tests are built.
+var buildFlags = []string{"-race"}

@@ -50,7 +50,9 @@ func directModules(t *testing.T) map[string]string {
 	}
 	modules := map[string]string{}
 	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
-		var p struct{ Module struct{ Path, Version string } }
+		var p struct {
+			Module struct{ Path, Version string }
+		}
 		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
 			return modules
 		} else if err != nil {

@@ -61,9 +61,10 @@ func (c *testCluster) config(name string) Config {
 		Clock:  func() time.Time { return time.Now().Add(time.Duration(c.skew[name].Load())) },
 		tuning: defaultTuning(),
 	}
-	cfg.tuning.heartbeat, cfg.tuning.lease = 300*time.Millisecond, 200*time.Millisecond
-	cfg.tuning.rpcTimeout, cfg.tuning.pingInterval, cfg.tuning.peerTimeout = time.Second, 100*time.Millisecond, time.Second
-	cfg.tuning.leaderWait, cfg.tuning.confirmTimeout = patience/2, 500*time.Millisecond
+	// Generous, so that a busy machine does not look like a lost leader.
+	cfg.tuning.heartbeat, cfg.tuning.lease = time.Second, 800*time.Millisecond
+	cfg.tuning.rpcTimeout, cfg.tuning.pingInterval, cfg.tuning.peerTimeout = time.Second, 100*time.Millisecond, 2*time.Second
+	cfg.tuning.leaderWait, cfg.tuning.confirmTimeout = patience/2, time.Second
 	cfg.tuning.minFreeBytes, cfg.tuning.segment = 0, 1<<20
 	if c.change != nil {
 		c.change(name, &cfg)
@@ -242,5 +243,7 @@ func (c *testCluster) settled() {
 		}
 	}
 }
+
+func (c *testCluster) addressOf(node string) string { return c.nodes[node].peerAddress() }
 
 func key(i int) string { return fmt.Sprintf("key-%d", i) }

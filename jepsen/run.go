@@ -1,0 +1,218 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spoolraft/spoolraft/jepsen/internal/checker"
+	"github.com/spoolraft/spoolraft/jepsen/internal/deploy"
+	"github.com/spoolraft/spoolraft/jepsen/internal/fake"
+	"github.com/spoolraft/spoolraft/jepsen/internal/fusefs"
+	"github.com/spoolraft/spoolraft/jepsen/internal/history"
+	"github.com/spoolraft/spoolraft/jepsen/internal/nemesis"
+	"github.com/spoolraft/spoolraft/jepsen/internal/report"
+	"github.com/spoolraft/spoolraft/jepsen/internal/runner"
+	"github.com/spoolraft/spoolraft/jepsen/internal/workload"
+)
+
+// options are the flags of run.
+type options struct {
+	deploy, workload, faults string
+	duration, every          time.Duration
+	timeout, patience        time.Duration
+	rate, concurrency, nodes int
+	seed                     uint64
+	out, binary              string
+	logStore, serverArgs     string
+	plant                    string
+	journal, keep            bool
+}
+
+func parse(args []string, errOut io.Writer) (*options, error) {
+	o := &options{}
+	f := flag.NewFlagSet("jepsen run", flag.ContinueOnError)
+	f.SetOutput(errOut)
+	f.StringVar(&o.deploy, "deploy", "process", "where the cluster runs: process, or fake (in memory)")
+	f.StringVar(&o.workload, "workload", workload.KeyedSend, "what clients do; see jepsen list")
+	f.StringVar(&o.faults, "faults", "", "what is injected, separated by commas; see jepsen list")
+	f.DurationVar(&o.duration, "time", time.Minute, "how long clients and faults go on")
+	f.DurationVar(&o.every, "every", 5*time.Second, "mean time between two faults")
+	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long a client waits for an answer")
+	f.DurationVar(&o.patience, "patience", time.Minute, "how long the cluster may take to be well after the last fault")
+	f.IntVar(&o.rate, "rate", 100, "units of work a second over all clients; 0: as fast as they can")
+	f.IntVar(&o.concurrency, "concurrency", 12, "how many clients")
+	f.IntVar(&o.nodes, "nodes", 3, "how many nodes")
+	f.Uint64Var(&o.seed, "seed", 0, "what every choice follows from; 0: one is drawn and printed")
+	f.StringVar(&o.out, "out", "", "directory for history, report, logs and data (a new one below the temporary directory)")
+	f.StringVar(&o.binary, "binary", "", "the server (built from ./cmd/spoolraft)")
+	f.StringVar(&o.logStore, "log-store", "wal", "the server's log store: wal or bolt")
+	f.StringVar(&o.serverArgs, "server-args", "", "more flags for the server, separated by spaces")
+	f.StringVar(&o.plant, "plant", "", "the bug planted in --deploy fake; see jepsen list")
+	f.BoolVar(&o.journal, "journal", false, "at a power loss, any fsync has made all names safe, as the journal of ext4 does; else only that of the directory has")
+	f.BoolVar(&o.keep, "keep", false, "keep the data directories of a run that passed, too")
+	if err := f.Parse(args); err != nil {
+		return nil, usageError{err}
+	}
+	switch {
+	case f.NArg() > 0:
+		return nil, usageError{fmt.Errorf("unexpected argument %q", f.Arg(0))}
+	case o.concurrency < 1 || o.nodes < 1 || o.rate < 0 || o.duration <= 0 || o.every <= 0:
+		return nil, usageError{errors.New("--concurrency, --nodes, --time and --every must be positive, and --rate not negative")}
+	case o.plant != "" && (o.deploy != "fake" || !slices.Contains(fake.Bugs(), fake.Bug(o.plant))):
+		return nil, usageError{fmt.Errorf("there is no bug %q to plant in --deploy %s", o.plant, o.deploy)}
+	}
+	for o.seed == 0 {
+		o.seed = rand.Uint64N(1_000_000)
+	}
+	return o, nil
+}
+
+func (o *options) faultNames() []string {
+	return strings.FieldsFunc(o.faults, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// runCommand makes a run and checks it.
+func runCommand(ctx context.Context, args []string, out, errOut io.Writer) error {
+	o, err := parse(args, errOut)
+	if err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return nil
+		}
+		return err
+	}
+	w, err := workload.New(o.workload)
+	if err != nil {
+		return usageError{err}
+	}
+	if o.out == "" {
+		if o.out, err = os.MkdirTemp("", "jepsen-"); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "seed %d, results in %s\n", o.seed, o.out)
+	started := time.Now()
+	log := func(format string, args ...any) {
+		fmt.Fprintf(out, "%6.1f s  %s\n", time.Since(started).Seconds(), strings.TrimSpace(fmt.Sprintf(format, args...)))
+	}
+	cluster, err := o.start(ctx)
+	if err != nil {
+		return err
+	}
+	err = o.run(ctx, w, cluster, log)
+	passed := false
+	if err == nil {
+		passed, err = check(o.out, out)
+	}
+	if !passed || o.keep {
+		err = errors.Join(err, cluster.Collect(filepath.Join(o.out, runner.NodesDir), true))
+	}
+	if cerr := errors.Join(cluster.Close(), os.RemoveAll(o.workDir())); cerr != nil && err == nil {
+		err = fmt.Errorf("clean up: %w", cerr)
+	}
+	if err == nil && !passed {
+		return errViolation
+	}
+	return err
+}
+
+// run makes the run on a cluster that was started.
+func (o *options) run(ctx context.Context, w workload.Workload, c deploy.Cluster, log func(string, ...any)) error {
+	faults, err := nemesis.Find(o.faultNames(), c)
+	if err != nil {
+		return usageError{err}
+	}
+	return runner.Run(ctx, runner.Config{
+		Cluster: c, Workload: w, Faults: faults, Dir: o.out,
+		Timeout: o.timeout, Patience: o.patience, Log: log,
+		Header: history.Header{
+			Seed: o.seed, Workload: o.workload, Faults: o.faultNames(), Deploy: o.deploy, Plant: o.plant,
+			Concurrency: o.concurrency, Rate: o.rate, TimeMs: o.duration.Milliseconds(), EveryMs: o.every.Milliseconds(),
+		},
+	})
+}
+
+// workDir is where the nodes live during the run.
+func (o *options) workDir() string { return filepath.Join(o.out, "work") }
+
+// start starts the cluster.
+func (o *options) start(ctx context.Context) (deploy.Cluster, error) {
+	switch o.deploy {
+	case "fake":
+		return deploy.NewFake(o.nodes, o.seed, fake.Bug(o.plant))
+	case "process":
+		return o.startProcesses(ctx)
+	}
+	return nil, usageError{fmt.Errorf("there is no deployment %q; there are process and fake", o.deploy)}
+}
+
+func (o *options) startProcesses(ctx context.Context) (deploy.Cluster, error) {
+	disks := nemesis.NeedsDisks(o.faultNames())
+	if disks {
+		if err := fusefs.Available(); err != nil {
+			return nil, fmt.Errorf("the faults of the disk need a user-space file system under the data directories: %w", err)
+		}
+	}
+	if o.binary == "" {
+		o.binary = filepath.Join(o.workDir(), "spoolraft")
+		if text, err := exec.CommandContext(ctx, "go", "build", "-o", o.binary, "./cmd/spoolraft").CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("build the server: %w\n%s\nRun this in the repository, or name a built one with --binary", err, bytes.TrimSpace(text))
+		}
+	}
+	work, err := filepath.Abs(o.workDir())
+	if err != nil {
+		return nil, err
+	}
+	return deploy.NewProcess(deploy.ProcessOptions{
+		Binary: o.binary, Dir: work, Nodes: o.nodes, Seed: o.seed, LogStore: o.logStore,
+		Disks: disks, Disk: fusefs.Options{Journal: o.journal}, Args: strings.Fields(o.serverArgs),
+	})
+}
+
+// checkCommand checks a kept history again.
+func checkCommand(args []string, out, _ io.Writer) error {
+	if len(args) != 1 {
+		return usageError{errors.New("check takes the directory of a run")}
+	}
+	passed, err := check(args[0], out)
+	if err == nil && !passed {
+		return errViolation
+	}
+	return err
+}
+
+// check loads the history, runs every checker, and writes summary and page.
+func check(dir string, out io.Writer) (passed bool, err error) {
+	h, err := history.Load(filepath.Join(dir, runner.HistoryFile))
+	if err != nil {
+		return false, err
+	}
+	s := report.Summarize(h, checker.Check(h))
+	var text, page bytes.Buffer
+	s.Write(&text)
+	if err := report.WritePage(&page, h, s); err != nil {
+		return false, err
+	}
+	err = errors.Join(
+		os.WriteFile(filepath.Join(dir, "summary.txt"), text.Bytes(), 0o644),
+		os.WriteFile(filepath.Join(dir, "report.html"), page.Bytes(), 0o644),
+	)
+	if err != nil {
+		return false, fmt.Errorf("write report: %w", err)
+	}
+	fmt.Fprintf(out, "%sreport: %s\n", text.Bytes(), filepath.Join(dir, "report.html"))
+	return s.Passed(), nil
+}

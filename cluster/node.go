@@ -48,6 +48,8 @@ type Node struct {
 	silence       chan bool // from the watchdog
 	leaderChanged broadcast
 	peersChanged  broadcast
+	runMu         sync.Mutex
+	ended         bool         // raft is not to be started any more
 	founding      atomic.Value // string: why the cluster is not formed yet
 	caughtUp      atomic.Bool
 	heavyReads    chan struct{}
@@ -190,6 +192,11 @@ func (n *Node) peerAddress() string {
 // run starts raft on what the data directory holds, after it has been given the
 // founding configuration where it holds nothing yet.
 func (n *Node) run(exists bool) error {
+	n.runMu.Lock()
+	defer n.runMu.Unlock()
+	if n.ended {
+		return errNodeClosing
+	}
 	id := n.store.id
 	conf := n.raftConfig()
 	if !exists {
@@ -214,7 +221,7 @@ func (n *Node) run(exists bool) error {
 	}
 	if err != nil {
 		if r != nil {
-			r.Shutdown()
+			r.Shutdown().Error()
 		}
 		return fmt.Errorf("cannot start on the data in %s: %w", n.cfg.DataDir, err)
 	}
@@ -349,7 +356,7 @@ func (n *Node) found() {
 			said = v.why
 		}
 		if len(v.founders) > 0 && (n.cfg.Expect == 1 || slices.Equal(v.founders, founders)) {
-			if err := n.foundWith(v.founders); err != nil {
+			if err := n.foundWith(v.founders); err != nil && err != errNodeClosing {
 				n.fail(err)
 			}
 			return

@@ -27,6 +27,9 @@ func (n *Node) shutdown(ctx context.Context) error {
 	case <-time.After(drainTime):
 	case <-ctx.Done():
 	}
+	n.runMu.Lock()
+	n.ended = true
+	n.runMu.Unlock()
 	r := n.raft.Load()
 	if r != nil && r.State() == raft.Leader && len(n.voters()) > 0 {
 		if err := n.TransferLeadership(ctx); err != nil {

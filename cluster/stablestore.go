@@ -3,6 +3,7 @@ package cluster
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 
 	"github.com/hashicorp/raft"
@@ -34,13 +35,11 @@ func (s *checkedStable) Get(key []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := len(sealed) - 4
-	if n < 0 || binary.BigEndian.Uint32(sealed[n:]) != valueSum(key, sealed[:n]) {
-		err := damagedError{s.path, "the value of " + string(key) + " does not have its checksum", nil}
+	val, err := unseal(s.path, key, sealed)
+	if err != nil {
 		s.damaged(err)
-		return nil, err
 	}
-	return sealed[:n], nil
+	return val, err
 }
 
 // SetUint64 implements raft.StableStore.
@@ -60,14 +59,26 @@ func (s *checkedStable) GetUint64(key []byte) (uint64, error) {
 	return binary.BigEndian.Uint64(b), nil
 }
 
-// verify reads what raft keeps here.
-func (s *checkedStable) verify() error {
-	for _, key := range [...]string{"CurrentTerm", "LastVoteTerm", "LastVoteCand"} {
-		if _, err := s.Get([]byte(key)); err != nil && err.Error() != errNoSuchKey.Error() {
-			return err
+// checkVote checks one value as it lies in the file. A key that raft does not
+// know is one of raft's, damaged.
+func checkVote(path string) func(key, sealed []byte) error {
+	return func(key, sealed []byte) error {
+		switch string(key) {
+		case "CurrentTerm", "LastVoteTerm", "LastVoteCand":
+		default:
+			return damagedError{path, fmt.Sprintf("it holds %q, which does not belong there", key), nil}
 		}
+		_, err := unseal(path, key, sealed)
+		return err
 	}
-	return nil
+}
+
+func unseal(path string, key, sealed []byte) ([]byte, error) {
+	n := len(sealed) - 4
+	if n < 0 || binary.BigEndian.Uint32(sealed[n:]) != valueSum(key, sealed[:n]) {
+		return nil, damagedError{path, "the value of " + string(key) + " does not have its checksum", nil}
+	}
+	return sealed[:n], nil
 }
 
 func valueSum(key, val []byte) uint32 {

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 	wal "github.com/hashicorp/raft-wal"
+	"github.com/hashicorp/raft-wal/metadb"
 	"go.etcd.io/bbolt"
 )
 
@@ -96,12 +98,15 @@ func (s *storage) openVotes(hooks storageHooks) error {
 	if err := mustExist(path, s.id.Bootstrapped); err != nil {
 		return err
 	}
+	if err := checkBolt(path, checkVote(path)); err != nil {
+		return err
+	}
 	return sheltered(path, func() (err error) {
 		if s.votes, err = openBolt(path); err != nil {
-			return damagedError{path, "it cannot be opened", err}
+			return asDamage(path, err)
 		}
 		s.stable = &checkedStable{s.votes, path, s.watch, hooks.fatal}
-		return s.stable.verify()
+		return nil
 	})
 }
 
@@ -123,13 +128,16 @@ func (s *storage) openLog(cfg *Config, hooks storageHooks, hlog hclog.Logger) er
 	s.log = &checkedLog{path: path, mark: mark, watch: s.watch, fsync: hooks.fsync, damaged: hooks.fatal}
 	return sheltered(path, func() (err error) {
 		if cfg.LogStore == LogStoreBolt {
+			if err := checkBolt(path, nil); err != nil {
+				return err
+			}
 			s.log.logStore, err = openBolt(path)
 		} else {
 			s.log.logStore, err = openWAL(path, cfg.tuning.segment, hlog)
 		}
 		if err != nil {
 			s.log.logStore = nil
-			return damagedError{path, "it cannot be opened", err}
+			return asDamage(path, err)
 		}
 		if cfg.tuning.wrapLog != nil {
 			s.log.logStore = cfg.tuning.wrapLog(s.log.logStore)
@@ -152,11 +160,22 @@ func openWAL(path string, segment int, hlog hclog.Logger) (logStore, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, err
 	}
+	if err := checkBolt(filepath.Join(path, metadb.FileName), nil); err != nil {
+		return nil, err
+	}
 	w, err := wal.Open(path, wal.WithSegmentSize(segment), wal.WithLogger(hlog.Named("wal")))
 	if err != nil {
 		return nil, err
 	}
 	return w, nil
+}
+
+// asDamage is what a file is that cannot be opened.
+func asDamage(path string, err error) error {
+	if d := (damagedError{}); errors.As(err, &d) {
+		return err
+	}
+	return damagedError{path, "it cannot be opened", err}
 }
 
 // mustExist refuses a file that has been there and is gone.

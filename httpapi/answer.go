@@ -101,12 +101,12 @@ func (c *call) refuse(p *problem) {
 	if p.retryAfterSeconds > 0 {
 		c.set(echo.HeaderRetryAfter, strconv.FormatInt(p.retryAfterSeconds, 10))
 	}
-	switch {
-	case p == problemNoLength || p == problemSlowBody || p == problemShortBody:
+	if p == problemNoLength || p == problemSlowBody || p == problemShortBody {
 		c.set(echo.HeaderConnection, "close")
-	case c.r.ContentLength != 0 && c.bytesIn == 0:
-		// net/http reads on before it answers; a client that sends nothing more
-		// must not hold that up.
+	}
+	if c.r.ContentLength != c.bytesIn {
+		// net/http reads the rest of a body, before the answer or after it. A
+		// client that sends nothing more must hold up neither.
 		_ = http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(unreadBodyTimeout))
 	}
 	c.answerJSON(p.status, errorJSON{Kind: p.kind, Message: p.message, Details: p.details})

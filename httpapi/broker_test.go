@@ -41,7 +41,9 @@ func (b *localBroker) apply(c fsm.Command) fsm.Result {
 func (b *localBroker) applyLocked(c fsm.Command) fsm.Result {
 	b.index++
 	r := b.machine.Apply(b.index, fsm.Batch{NowMs: b.nowMs, Commands: []fsm.Command{c}})[0]
-	b.wakeLocked()
+	if r.Code != fsm.CodeEmpty {
+		b.wakeLocked()
+	}
 	return r
 }
 

@@ -1,0 +1,149 @@
+package cluster
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/spoolraft/spoolraft/fsm"
+)
+
+func TestPreamble(t *testing.T) {
+	good := preamble{version: protocolVersion, kind: connLink, cluster: "c1", from: "a/0123456789abcdef", to: "b/0123456789abcdef"}
+	got, err := readPreamble(bytes.NewReader(good.bytes()))
+	if err != nil || got != good {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	for n := range good.bytes() {
+		if _, err := readPreamble(bytes.NewReader(good.bytes()[:n])); !errors.Is(err, errNoPreamble) {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+	}
+	for _, tt := range []struct {
+		change  func(*preamble)
+		cluster string
+		want    admission
+	}{
+		{func(*preamble) {}, "c1", admitted},
+		{func(p *preamble) { p.version = 9 }, "c1", refusedVersion},
+		{func(p *preamble) { p.to = "b/ffffffffffffffff" }, "c1", refusedTarget},
+		{func(*preamble) {}, "c2", refusedCluster},
+		{func(p *preamble) { p.cluster = "" }, "c1", refusedCluster},
+		{func(*preamble) {}, "", refusedNotYet},
+	} {
+		p := good
+		tt.change(&p)
+		if got := p.admit(good.to, tt.cluster); got != tt.want || (got == admitted) != (got.err() == nil) {
+			t.Errorf("%+v in %q: %d, want %d", p, tt.cluster, got, tt.want)
+		}
+	}
+}
+
+func FuzzPreamble(f *testing.F) {
+	f.Add(preamble{protocolVersion, connRaft, "c", "a/1", "b/2"}.bytes())
+	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r := bytes.NewReader(data)
+		p, err := readPreamble(r)
+		if err == nil && !bytes.Equal(p.bytes(), data[:len(data)-r.Len()]) {
+			t.Errorf("%x became %+v", data, p)
+		}
+	})
+}
+
+func TestFrames(t *testing.T) {
+	for _, f := range []frame{{framePing, 1, nil}, {framePropose, 1 << 60, []byte("x")}, {frameAnswer, 2, bytes.Repeat([]byte("ab"), frameChunkBytes)}} {
+		got, err := readFrame(bytes.NewReader(append(f.appendHead(nil), f.payload...)))
+		if err != nil || got.typ != f.typ || got.id != f.id || !bytes.Equal(got.payload, f.payload) {
+			t.Errorf("frame %d: %v", f.typ, err)
+		}
+	}
+	huge := frame{typ: framePing}
+	head := huge.appendHead(nil)
+	copy(head, []byte{0xff, 0xff, 0xff, 0xff})
+	if _, err := readFrame(bytes.NewReader(head)); !errors.Is(err, errBadFrame) {
+		t.Errorf("a frame of 4 GiB: %v", err)
+	}
+	// A length that is only claimed costs no more than a chunk.
+	copy(head, []byte{3, 0, 0, 0})
+	if n := testing.AllocsPerRun(1, func() {
+		if _, err := readFrame(bytes.NewReader(head)); !errors.Is(err, io.EOF) {
+			t.Errorf("a frame that does not come: %v", err)
+		}
+	}); n > 10 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func FuzzFrame(f *testing.F) {
+	for _, x := range []frame{{framePing, 1, []byte("{}")}, {frameWait, 2, appendNames(nil, "default", "q")}, {frameConfirm, 3, make([]byte, 8)}} {
+		f.Add(append(x.appendHead(nil), x.payload...))
+	}
+	f.Add(append((&frame{frameResults, 4, appendResults(nil, 0, []outcome{{result: fsm.Result{Code: 1}}, {err: errNotLeader}})}).appendHead(nil), 1))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		x, err := readFrame(bytes.NewReader(data))
+		if err != nil {
+			return
+		}
+		// Whatever a payload claims to be, its decoder returns.
+		_, _, _ = decodeResults(x.payload)
+		_, _ = decodeAnswer(x.payload)
+		_, _, _ = decodeNames(x.payload)
+		_, _ = decodeUint64(x.payload)
+		_, _ = decodePeer(x.payload)
+	})
+}
+
+func TestResults(t *testing.T) {
+	outs := []outcome{
+		{result: fsm.Result{Code: fsm.CodeOK, ID: fsm.MessageID{Queue: 1, Message: 2}, Payload: strings.Repeat("p", frameChunkBytes)}},
+		{err: errNotLeader}, {err: errBusy}, {err: unknown("x")},
+		{result: fsm.Result{Code: fsm.CodeDedupInFlight}}, {err: fsm.ErrClosed},
+	}
+	got := make([]outcome, len(outs))
+	frames := 0
+	splitResults(outs, func(first int, part []outcome) {
+		frames++
+		from, back, err := decodeResults(appendResults(nil, first, part))
+		if err != nil || from != first || len(back) != len(part) {
+			t.Fatalf("part at %d: %d outcomes at %d, %v", first, len(back), from, err)
+		}
+		copy(got[first:], back)
+	})
+	if frames != 2 {
+		t.Errorf("%d frames", frames)
+	}
+	for i := range outs {
+		if !reflect.DeepEqual(got[i].result, outs[i].result) || (got[i].err == nil) != (outs[i].err == nil) {
+			t.Errorf("outcome %d: %v", i, got[i].err)
+		}
+	}
+	if got[5].err != errNotLeader {
+		t.Errorf("a node that closes applied nothing: %v", got[5].err)
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	a := fsm.Answer{Code: fsm.CodeOK, AppliedIndex: 7, Payload: "\xff\x00", Queues: []fsm.QueueStats{{QueueInfo: fsm.QueueInfo{Name: "q"}}}}
+	got, err := decodeAnswer(encodeAnswer(a))
+	if err != nil || !reflect.DeepEqual(got, a) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if _, err := decodeAnswer(nil); err != errNotLeader {
+		t.Errorf("an empty answer: %v", err)
+	}
+}
+
+func TestNames(t *testing.T) {
+	if s, q, err := decodeNames(appendNames(nil, "spool", "queue")); s != "spool" || q != "queue" || err != nil {
+		t.Errorf("%q %q %v", s, q, err)
+	}
+	for _, bad := range [][]byte{nil, {1}, appendNames(nil, "a"), appendNames(nil, "a", "b", "c"), appendNames(nil, "a", "no/name"), {200, 'a'}} {
+		if _, _, err := decodeNames(bad); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+}

@@ -13,7 +13,7 @@ COPY out/image/spoolraft /spoolraft
 # A new volume takes its owner from this directory.
 COPY --chown=65532:65532 out/image/data /data
 USER 65532:65532
-ENV SPOOLRAFT_DATA=/data
+ENV SPOOLRAFT_DATA=/data TMPDIR=/data
 VOLUME /data
 EXPOSE 8080 7000 7946 7946/udp
 HEALTHCHECK --interval=5s --timeout=5s --start-period=10s --retries=3 CMD ["/spoolraft", "healthcheck"]
@@ -31,7 +31,7 @@ FROM scratch AS source
 COPY --from=build /image/spoolraft /spoolraft
 COPY --from=build --chown=65532:65532 /image/data /data
 USER 65532:65532
-ENV SPOOLRAFT_DATA=/data
+ENV SPOOLRAFT_DATA=/data TMPDIR=/data
 VOLUME /data
 EXPOSE 8080 7000 7946 7946/udp
 HEALTHCHECK --interval=5s --timeout=5s --start-period=10s --retries=3 CMD ["/spoolraft", "healthcheck"]

@@ -18,11 +18,13 @@ const (
 	// patience is how long anything that is bound to happen may take here. The
 	// test fails after it; it never decides what is right.
 	patience = 90 * time.Second
+	// tidying is what must be left of the test's time to remove the containers.
+	tidying = time.Minute
 )
 
 // client bounds each attempt, since a paused node never answers. It dials anew
 // for each, since a port may belong to another container by then.
-var client = &http.Client{Timeout: 4 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+var client = &http.Client{Timeout: 3 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 
 type answer struct {
 	status int
@@ -46,6 +48,7 @@ func (p *project) call(service, method, path string, body []byte, headers ...str
 	}
 	res, err := client.Do(req)
 	if err != nil {
+		p.forget(service)
 		return answer{}, err
 	}
 	defer res.Body.Close()
@@ -57,11 +60,16 @@ func (p *project) call(service, method, path string, body []byte, headers ...str
 func (p *project) eventually(what string, try func() (done bool, state string)) {
 	p.t.Helper()
 	state := ""
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(poll) {
+	deadline := time.Now().Add(patience)
+	if end, ok := p.t.Deadline(); ok && end.Add(-tidying).Before(deadline) {
+		deadline = end.Add(-tidying)
+	}
+	for time.Now().Before(deadline) {
 		var done bool
 		if done, state = try(); done {
 			return
 		}
+		time.Sleep(poll)
 	}
 	p.t.Fatalf("%s did not happen within %v: %s", what, patience, state)
 }

@@ -10,7 +10,7 @@ import (
 
 // progress is how many sends each producer makes through a fault. With each
 // fault every node is tried several times.
-const progress = 12
+const progress = 9
 
 // TestCompose: producers send keyed messages while containers are killed,
 // paused and cut off. In the end every key is remembered at every node with
@@ -34,7 +34,7 @@ func TestCompose(t *testing.T) {
 	}
 	through()
 	for _, service := range services {
-		container := p.container(service)
+		container := p.containers[service]
 		t.Logf("kill %s", service)
 		p.mustRun("docker", "kill", container)
 		through()
@@ -78,7 +78,7 @@ func (p *project) cut(service, container string, meanwhile func()) {
 	p.mustRun("docker", "network", "disconnect", network, container)
 	squatter := p.mustRun("docker", "run", "--detach", "--network", network, "--no-healthcheck",
 		p.name+":test", "dev", "--listen", "127.0.0.1:0")
-	defer p.mustRun("docker", "rm", "--force", "--volumes", squatter)
+	defer func() { p.mustRun("docker", "rm", "--force", "--volumes", squatter) }()
 	meanwhile()
 	p.mustRun("docker", "network", "connect", "--alias", service, network, container)
 	after := address()

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -20,6 +21,11 @@ type project struct {
 	root    string   // of the repository
 	compose []string // the command
 	env     []string
+
+	containers map[string]string // ids, by service
+
+	mu   sync.Mutex
+	urls map[string]string // by service
 }
 
 // start builds the image and brings the cluster up. It is removed when the test
@@ -32,7 +38,7 @@ func start(t *testing.T) *project {
 	}
 	var id [4]byte
 	_, _ = rand.Read(id[:]) // never fails
-	p := &project{t: t, name: "spoolraft-test-" + hex.EncodeToString(id[:]), root: root, compose: composeCommand(t)}
+	p := &project{t: t, name: "spoolraft-test-" + hex.EncodeToString(id[:]), root: root, compose: composeCommand(t), containers: map[string]string{}, urls: map[string]string{}}
 	image := p.name + ":test"
 	p.env = append(os.Environ(), "COMPOSE_PROJECT_NAME="+p.name, "SPOOLRAFT_IMAGE="+image,
 		"SPOOLRAFT_PORT_1=0", "SPOOLRAFT_PORT_2=0", "SPOOLRAFT_PORT_3=0")
@@ -46,6 +52,9 @@ func start(t *testing.T) *project {
 	})
 	p.mustRun("make", "image", "IMAGE="+image)
 	p.run("up", "--detach")
+	for _, service := range services {
+		p.containers[service] = p.run("ps", "--quiet", service)
+	}
 	return p
 }
 
@@ -106,25 +115,25 @@ func (p *project) mustRun(name string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// container is the id of a service's container.
-func (p *project) container(service string) string {
-	p.t.Helper()
-	id := p.run("ps", "--quiet", service)
-	if id == "" {
-		p.t.Fatalf("service %s has no container", service)
+// url is where a service's API is.
+func (p *project) url(service string) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if url := p.urls[service]; url != "" {
+		return url, nil
 	}
-	return id
+	out, err := exec.Command("docker", "port", p.containers[service], "8080/tcp").Output()
+	address, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	if err != nil || address == "" {
+		return "", fmt.Errorf("no port of %s: %w", service, err)
+	}
+	p.urls[service] = "http://" + address
+	return p.urls[service], nil
 }
 
-// url is where a service's API is. The port may change with every start.
-func (p *project) url(service string) (string, error) {
-	out, err := exec.Command("docker", "port", p.name+"_"+service+"_1", "8080/tcp").CombinedOutput()
-	if err != nil {
-		out, err = exec.Command("docker", "port", p.name+"-"+service+"-1", "8080/tcp").CombinedOutput()
-	}
-	if err != nil {
-		return "", fmt.Errorf("no port of %s: %w: %s", service, err, out)
-	}
-	address, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
-	return "http://" + address, nil
+// forget makes the next call look up the port again: each start may change it.
+func (p *project) forget(service string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.urls, service)
 }

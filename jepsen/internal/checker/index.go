@@ -14,6 +14,9 @@ import (
 // never is later than every time of a run.
 const never = int64(math.MaxInt64)
 
+// roundingMs allows for log time that counts whole milliseconds.
+const roundingMs = 2
+
 // index is the history, sorted by what the checkers look at.
 type index struct {
 	h         *history.History
@@ -79,7 +82,7 @@ type queue struct {
 
 func newIndex(h *history.History) *index {
 	x := &index{
-		h: h, tolerance: h.Header.ClockToleranceMs * int64(time.Millisecond),
+		h: h, tolerance: (h.Header.ClockToleranceMs + roundingMs) * int64(time.Millisecond),
 		messages: map[string]*message{}, attempts: map[string]*attempt{},
 		keys: map[keyName]*key{}, leases: map[int64]*lease{}, queues: map[string]*queue{},
 	}

@@ -21,12 +21,22 @@ func checkLeases(x *index, r *report) {
 			for i := max(0, j-lookBack); i < j; i++ {
 				checkExclusive(x, r, m.deliveries[i], l)
 			}
-			if j > 0 {
-				checkExpiry(x, r, m.deliveries[j-1], l)
-				checkRetries(x, r, m.deliveries[j-1], l)
+			if before := m.deliveredBefore(j); before != nil {
+				checkExpiry(x, r, before, l)
+				checkRetries(x, r, before, l)
 			}
 		}
 	}
+}
+
+// deliveredBefore is the delivery before the numbered one in log order, nil
+// where that is not certain: of two in one millisecond, either can be first.
+func (m *message) deliveredBefore(j int) *lease {
+	d := m.deliveries
+	if j < 1 || d[j].granted == d[j-1].granted || j > 1 && d[j-1].granted == d[j-2].granted {
+		return nil
+	}
+	return d[j-1]
 }
 
 // heldUntil is a time up to which the lease was certainly held, and the

@@ -219,12 +219,15 @@ func checkReplicas(x *index, r *report) {
 }
 
 // differ compares what does not depend on the moment of the read: whether a
-// delay or a lease has run out does.
+// delay or a lease has run out does, and with it state and retries.
 func differ(a, b *history.Op) bool {
 	if a.Stats != nil && b.Stats != nil {
-		s, t := *a.Stats, *b.Stats
-		s.Delayed, s.Visible, t.Delayed, t.Visible = s.Delayed+s.Visible, 0, t.Delayed+t.Visible, 0
-		return s != t
+		return timeless(*a.Stats) != timeless(*b.Stats)
 	}
-	return !slices.EqualFunc(a.Items, b.Items, func(i, j history.Item) bool { return i.ID == j.ID && i.Retries == j.Retries })
+	return !slices.EqualFunc(a.Items, b.Items, func(i, j history.Item) bool { return i.ID == j.ID })
+}
+
+func timeless(s history.Stats) history.Stats {
+	s.Delayed, s.Visible, s.Pending, s.Failed, s.FailedTotal = 0, 0, 0, 0, 0
+	return s
 }

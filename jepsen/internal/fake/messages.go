@@ -22,11 +22,8 @@ func (k *call) open(sort, text string) (*queue, *message, error) {
 		if q.number != number {
 			continue
 		}
-		m := q.find(message)
-		if m != nil && k.s.has(ExpiredAck) && sort == "lease" && m.state == "pending" && m.moves == moves {
-			return q, m, nil // before anybody looks at the clock
-		}
 		k.s.sweep(q, k.nowMs)
+		m := q.find(message)
 		if m == nil || m.moves != moves || sort == "lease" && m.state != "pending" {
 			return nil, nil, errStale
 		}

@@ -141,6 +141,9 @@ func (s *state) sweep(q *queue, nowMs int64) {
 		if s.has(EarlyExpiry) {
 			early = int64(q.leaseSeconds) * 500
 		}
+		if s.has(ExpiredAck) {
+			early = -500 // the sweep alone ends leases, and it is late
+		}
 		if m.state == "pending" && m.expiresMs-early <= nowMs {
 			s.giveBack(q, m, nowMs)
 			if s.has(CountedTwice) {

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spoolraft/spoolraft/jepsen/internal/client"
@@ -11,7 +12,7 @@ import (
 
 const (
 	// drainers is how many clients receive what is left of a queue.
-	drainers = 6
+	drainers = 4
 	// readTries is how often the nodes' own states are read until all were
 	// read at one point of the log.
 	readTries = 5
@@ -52,13 +53,18 @@ func (r *run) readReplicas(ctx context.Context, queue string) bool {
 
 // drainAll receives and acks everything. It is false where time ran out.
 func (r *run) drainAll(ctx context.Context) bool {
+	var busy sync.WaitGroup
+	var left atomic.Int32
 	for _, q := range r.Workload.Queues() {
-		if !r.drain(ctx, q.Name) {
-			r.Log("the queue %s could not be emptied", q.Name)
-			return false
-		}
+		busy.Go(func() {
+			if !r.drain(ctx, q.Name) {
+				r.Log("the queue %s could not be emptied", q.Name)
+				left.Add(1)
+			}
+		})
 	}
-	return true
+	busy.Wait()
+	return left.Load() == 0
 }
 
 // drain empties one queue: what is visible is received and acked, what has

@@ -27,8 +27,8 @@ func newKeyedSend() *keyedSend { return &keyedSend{long: "keyed-long", short: "k
 // Queues implements Workload.
 func (w *keyedSend) Queues() []Queue {
 	return []Queue{
-		{w.long, settings(5, 1000, longWindowSeconds)},
-		{w.short, settings(5, 1000, shortWindowSeconds)},
+		{w.long, settings(3, 1000, longWindowSeconds)},
+		{w.short, settings(3, 1000, shortWindowSeconds)},
 	}
 }
 

@@ -8,30 +8,41 @@ import (
 	"github.com/spoolraft/spoolraft/jepsen/internal/history"
 )
 
-// lifecycle walks messages through every state, with tokens of every age.
-type lifecycle struct {
+// lifecycle walks messages through every state, with tokens of every age: in
+// one queue leases end soon, in the other they outlast a failover.
+type lifecycle struct{ brief, long stage }
+
+// stage is a queue and its lease timeout.
+type stage struct {
 	queue        string
 	leaseSeconds int
 }
 
-func newLifecycle() *lifecycle { return &lifecycle{queue: "life", leaseSeconds: 2} }
+func newLifecycle() *lifecycle { return &lifecycle{stage{"life-brief", 1}, stage{"life-long", 6}} }
 
 // Queues implements Workload.
 func (w *lifecycle) Queues() []Queue {
-	return []Queue{{w.queue, settings(w.leaseSeconds, 2, 0)}}
+	return []Queue{
+		{w.brief.queue, settings(w.brief.leaseSeconds, 2, 0)},
+		{w.long.queue, settings(w.long.leaseSeconds, 2, 0)},
+	}
 }
 
 // Unit implements Workload.
 func (w *lifecycle) Unit(ctx context.Context, s *Session) {
-	switch s.Dice.Weighted(40, 45, 12, 3) {
+	in := w.brief
+	if s.Dice.Chance(0.4) {
+		in = w.long
+	}
+	switch s.Dice.Weighted(50, 37, 10, 3) {
 	case 0:
-		w.send(ctx, s)
+		in.send(ctx, s)
 	case 1:
-		w.work(ctx, s)
+		in.work(ctx, s)
 	case 2:
-		w.handleFailed(ctx, s)
+		in.handleFailed(ctx, s)
 	case 3:
-		w.badToken(s)
+		in.badToken(s)
 	}
 }
 
@@ -39,7 +50,7 @@ func (w *lifecycle) Unit(ctx context.Context, s *Session) {
 func (w *lifecycle) Finish(context.Context, *Session) {}
 
 // send appends, and sometimes looks at the message or cancels it.
-func (w *lifecycle) send(ctx context.Context, s *Session) {
+func (w stage) send(ctx context.Context, s *Session) {
 	o := s.API.Send(ops(), s.Anywhere(), s.Client, client.SendRequest{
 		Queue: w.queue, Payload: s.name("life"), DelaySeconds: s.Dice.Weighted(70, 30), WantHandle: true,
 	})
@@ -57,7 +68,7 @@ func (w *lifecycle) send(ctx context.Context, s *Session) {
 }
 
 // work receives one message and does one of the things that can be done.
-func (w *lifecycle) work(ctx context.Context, s *Session) {
+func (w stage) work(ctx context.Context, s *Session) {
 	got := s.API.Recv(ops(), s.Anywhere(), s.Client, w.queue, 1)
 	if got.Outcome != history.OK || got.MessageID == "" {
 		return
@@ -72,7 +83,11 @@ func (w *lifecycle) work(ctx context.Context, s *Session) {
 			Kind: dice.Pick(s.Dice, kinds), Token: lease, Expect: "stale_token",
 		})
 	}
-	switch s.Dice.Weighted(25, 15, 15, 8, 8, 15, 7, 7) {
+	// Some hold the lease for most of its time, or for longer.
+	if s.Dice.Chance(0.2) && !wait(ctx, s.Dice.Between(0, leaseOver(w.leaseSeconds))) {
+		return
+	}
+	switch s.Dice.Weighted(25, 15, 15, 8, 8, 15, 10, 7) {
 	case 0:
 		settle(history.Ack, 0)
 	case 1:
@@ -102,7 +117,7 @@ func (w *lifecycle) work(ctx context.Context, s *Session) {
 
 // handleFailed recovers or discards a failed message, and uses its handle
 // once more.
-func (w *lifecycle) handleFailed(ctx context.Context, s *Session) {
+func (w stage) handleFailed(ctx context.Context, s *Session) {
 	pages := s.API.Messages(ops(), s.Anywhere(), s.Client, w.queue, "failed", true, false)
 	var failed []history.Item
 	for _, p := range pages {
@@ -126,7 +141,7 @@ func (w *lifecycle) handleFailed(ctx context.Context, s *Session) {
 }
 
 // badToken uses something that is no token.
-func (w *lifecycle) badToken(s *Session) {
+func (w stage) badToken(s *Session) {
 	s.API.Settle(ops(), s.Anywhere(), s.Client, client.SettleRequest{
 		Kind:   dice.Pick(s.Dice, []history.Kind{history.Ack, history.Renew, history.Fail}),
 		Token:  client.Token{Secret: s.name("no-token"), Queue: w.queue},

@@ -26,7 +26,7 @@ var windows = []int{3600, 7200, 14400}
 
 // Queues implements Workload.
 func (w *window) Queues() []Queue {
-	return []Queue{{w.queue, settings(5, 1000, windows[0])}}
+	return []Queue{{w.queue, settings(3, 1000, windows[0])}}
 }
 
 // Unit implements Workload. One unit in twenty changes the queue, never two

@@ -112,7 +112,7 @@ func (n *process) arguments() []string {
 		"serve", "--node-id", n.name, "--data", n.dataDir,
 		"--http", a.http, "--peer", a.peer, "--gossip", a.gossip, "--advertise", a.advertise,
 		"--join", strings.Join(join, ","), "--expect", fmt.Sprint(n.cluster.opts.Nodes),
-		"--insecure-any-key", "--log-store", n.cluster.opts.LogStore,
+		"--insecure-any-key", "--access-log=false", "--log-store", n.cluster.opts.LogStore,
 	}
 	return append(args, n.cluster.opts.Args...)
 }

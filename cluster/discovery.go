@@ -1,8 +1,6 @@
 package cluster
 
-import (
-	"sync"
-)
+import "sync"
 
 // Peer is what a node says of itself before anybody talks to it.
 type Peer struct {
@@ -20,8 +18,8 @@ func (p *Peer) raftID() raftID { return makeRaftID(p.NodeID, p.InstanceID) }
 // Discovery finds nodes and carries what they say of themselves. It decides
 // nothing: raft's configuration alone says who is in the cluster.
 type Discovery interface {
-	// Start announces self and calls changed whenever Peers may answer otherwise.
-	Start(self Peer, changed func()) error
+	// Start announces self.
+	Start(self Peer) error
 	// Update replaces what this node says of itself.
 	Update(self Peer)
 	// Peers returns the nodes that are there now, without this one.
@@ -48,13 +46,11 @@ func NewHub() *Hub {
 func (h *Hub) Discovery() Discovery { return &hubMember{hub: h} }
 
 type hubMember struct {
-	hub     *Hub
-	self    Peer
-	changed func()
+	hub  *Hub
+	self Peer
 }
 
-func (m *hubMember) Start(self Peer, changed func()) error {
-	m.changed = changed
+func (m *hubMember) Start(self Peer) error {
 	m.Update(self)
 	return nil
 }
@@ -66,19 +62,6 @@ func (m *hubMember) Update(self Peer) {
 	h.members[m] = struct{}{}
 	h.last[self.raftID()] = self.Address
 	h.mu.Unlock()
-	h.tell()
-}
-
-func (h *Hub) tell() {
-	h.mu.Lock()
-	var all []func()
-	for m := range h.members {
-		all = append(all, m.changed)
-	}
-	h.mu.Unlock()
-	for _, changed := range all {
-		changed()
-	}
 }
 
 func (m *hubMember) Peers() (peers []Peer) {
@@ -103,6 +86,5 @@ func (m *hubMember) Close() error {
 	m.hub.mu.Lock()
 	delete(m.hub.members, m)
 	m.hub.mu.Unlock()
-	m.hub.tell()
 	return nil
 }

@@ -34,8 +34,8 @@ type gossip struct {
 	self    Peer
 	alive   map[string]Peer // by memberlist's name, which is the raft id
 	known   map[string]knownPeer
-	unsaved bool // known has changed
-	changed func()
+	unsaved bool   // known has changed
+	bound   string // address of the gossip port
 	stop    chan struct{}
 	done    sync.WaitGroup
 }
@@ -62,8 +62,8 @@ func newGossip(cfg GossipConfig, advertise, dir string, log *slog.Logger) *gossi
 	return g
 }
 
-func (g *gossip) Start(self Peer, changed func()) error {
-	g.self, g.changed = self, changed
+func (g *gossip) Start(self Peer) error {
+	g.self = self
 	c := memberlist.DefaultLANConfig()
 	c.Name = string(self.raftID())
 	c.Label = "spoolraft"
@@ -90,7 +90,7 @@ func (g *gossip) Start(self Peer, changed func()) error {
 		return fmt.Errorf("cannot open the gossip port: %w", err)
 	}
 	g.mu.Lock()
-	g.list = list
+	g.list, g.bound = list, net.JoinHostPort(c.BindAddr, strconv.Itoa(c.BindPort))
 	g.mu.Unlock()
 	g.done.Add(1)
 	go g.keepJoining()
@@ -175,7 +175,6 @@ func (g *gossip) NotifyLeave(n *memberlist.Node) {
 	g.mu.Unlock()
 	if was {
 		g.log.Info("gossip misses a node", "peer", n.Name)
-		g.changed()
 	}
 }
 
@@ -202,7 +201,6 @@ func (g *gossip) heard(n *memberlist.Node, joined bool) {
 	if joined {
 		g.log.Info("gossip found a node", "peer", n.Name, "address", p.Address)
 	}
-	g.changed()
 }
 
 // remember saves the known peers where they have changed.

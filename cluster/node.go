@@ -47,7 +47,6 @@ type Node struct {
 	silent        atomic.Bool
 	silence       chan bool // from the watchdog
 	leaderChanged broadcast
-	peersChanged  broadcast
 	runMu         sync.Mutex
 	ended         bool         // raft is not to be started any more
 	founding      atomic.Value // string: why the cluster is not formed yet
@@ -129,7 +128,7 @@ func (n *Node) open() error {
 	n.acceptor = newAcceptor(ln, n.self, n.admitted, n.serveLink, n.log)
 	n.acceptor.start()
 	n.stream = &streamLayer{dialer: n.dialer, in: n.acceptor, open: make(map[*raftConn]struct{})}
-	if err := n.discovery.Start(n.announcement(), n.peersChanged.fire); err != nil {
+	if err := n.discovery.Start(n.announcement()); err != nil {
 		n.discovery = nil
 		return err
 	}

@@ -18,7 +18,7 @@ const patience = 30 * time.Second
 
 // testCluster is a few nodes in this process.
 type testCluster struct {
-	t      *testing.T
+	t      testing.TB
 	fabric *fabric
 	hub    *Hub
 	dir    string
@@ -29,7 +29,7 @@ type testCluster struct {
 }
 
 // newCluster founds a cluster of n nodes, named a, b, c and so on.
-func newCluster(t *testing.T, n int, change func(string, *Config)) *testCluster {
+func newCluster(t testing.TB, n int, change func(string, *Config)) *testCluster {
 	t.Helper()
 	c := &testCluster{
 		t: t, fabric: newFabric(), hub: NewHub(), dir: t.TempDir(),
@@ -121,7 +121,7 @@ func (c *testCluster) stopAll() {
 }
 
 // eventually waits until ok.
-func eventually(t *testing.T, what string, ok func() bool) {
+func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -179,13 +179,13 @@ func (c *testCluster) otherNames(than string) (names []string) {
 	return names
 }
 
-func within(t *testing.T) context.Context {
+func within(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-func mustDo(t *testing.T, n *Node, cmd fsm.Command) fsm.Result {
+func mustDo(t testing.TB, n *Node, cmd fsm.Command) fsm.Result {
 	t.Helper()
 	if cmd.Spool == "" {
 		cmd.Spool = fsm.DefaultSpool
@@ -198,7 +198,7 @@ func mustDo(t *testing.T, n *Node, cmd fsm.Command) fsm.Result {
 }
 
 // makeQueue makes a queue that remembers keys.
-func makeQueue(t *testing.T, n *Node, queue string) {
+func makeQueue(t testing.TB, n *Node, queue string) {
 	t.Helper()
 	patch := fsm.Patch{Set: fsm.FieldDedupWindow, To: fsm.Settings{DedupWindowSeconds: 3600}}
 	if r := mustDo(t, n, fsm.Command{Op: fsm.OpCreateQueue, Queue: queue, Patch: patch}); r.Code != fsm.CodeOK {

@@ -1,0 +1,113 @@
+package cluster
+
+import (
+	"math/rand/v2"
+	"net"
+	"path/filepath"
+	"testing"
+
+	"github.com/spoolraft/spoolraft/fsm"
+)
+
+// TestGossip founds a cluster of nodes that find each other by gossip, with
+// rubbish at the gossip ports, and moves one to another address.
+func TestGossip(t *testing.T) {
+	dir := t.TempDir()
+	nodes := make(map[string]*Node)
+	var seed string
+	start := func(id string, join ...string) {
+		t.Helper()
+		cfg := alone(filepath.Join(dir, id), "")
+		cfg.NodeID, cfg.Discovery, cfg.Expect, cfg.Logger = id, nil, 3, testLogger(id)
+		cfg.Gossip = GossipConfig{Listen: "127.0.0.1:0", Join: join}
+		cfg.Advertise = "127.0.0.1"
+		cfg.tuning.heartbeat, cfg.tuning.lease = defaultTuning().heartbeat, defaultTuning().lease
+		n, err := Start(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes[id] = n
+	}
+	gossipAddress := func(id string) string { return nodes[id].discovery.(*gossip).bound }
+	start("a")
+	seed = gossipAddress("a")
+	start("b", seed)
+	if nodes["a"].raft.Load() != nil {
+		t.Error("founded with two of three")
+	}
+	start("c", seed)
+	for _, id := range []string{"a", "b", "c"} {
+		rubbish(t, gossipAddress(id))
+	}
+	makeQueue(t, nodes["b"], "q")
+	mustDo(t, nodes["c"], keyed("q", "k", ""))
+
+	// The node that the others were told to join moves away and comes back with
+	// other ports and nobody to join: it remembers the others.
+	old := nodes["a"].peerAddress()
+	if err := nodes["a"].Shutdown(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	mustRetry(t, nodes["b"], "k2")
+	start("a")
+	if nodes["a"].peerAddress() == old {
+		t.Fatal("the address did not change")
+	}
+	eventually(t, "the node is back", func() bool { return nodes["a"].Ready() == nil })
+	if r := mustRetry(t, nodes["a"], "k"); r.Code != fsm.CodeDuplicate {
+		t.Errorf("retry: %+v", r)
+	}
+	for _, n := range nodes {
+		if err := n.Shutdown(within(t)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func mustRetry(t *testing.T, n *Node, key string) fsm.Result {
+	t.Helper()
+	return retryUntilKnown(t, n, keyed("q", key, ""))
+}
+
+// rubbish sends random packets and streams to a gossip port.
+func rubbish(t *testing.T, address string) {
+	t.Helper()
+	random := rand.New(rand.NewPCG(3, 4))
+	udp, err := net.Dial("udp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer udp.Close()
+	for range 200 {
+		b := make([]byte, 1+random.IntN(1200))
+		for i := range b {
+			b[i] = byte(random.Uint32())
+		}
+		_, _ = udp.Write(b)
+		if random.IntN(10) > 0 {
+			continue
+		}
+		tcp, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = tcp.Write(b)
+		tcp.Close()
+	}
+}
+
+func TestSplitAddress(t *testing.T) {
+	for in, want := range map[string]struct {
+		host string
+		port int
+		ok   bool
+	}{
+		"": {"", 7946, true}, "host": {"host", 7946, true}, "host:1": {"host", 1, true}, ":9": {"", 9, true},
+		"[::1]:9": {"::1", 9, true}, "host:x": {"", 0, false}, "host:70000": {"", 0, false},
+	} {
+		host, port, err := splitAddress(in, defaultGossipPort)
+		if host != want.host || port != want.port || (err == nil) != want.ok {
+			t.Errorf("%q: %q %d %v", in, host, port, err)
+		}
+	}
+}

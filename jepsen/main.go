@@ -62,9 +62,9 @@ func dispatch(ctx context.Context, args []string, out, errOut io.Writer) error {
 	case "check":
 		return checkCommand(args[1:], out, errOut)
 	case "list":
-		fmt.Fprintf(out, "Workloads:\n%s\nFaults:\n%s\nBugs that can be planted in --deploy fake:\n", workload.List(), nemesis.List())
+		fmt.Fprintf(out, "Workloads:\n%s\nFaults:\n%s\nBugs that can be planted:\n  %-22s(with a fault of the disk, in --deploy process)\n", workload.List(), nemesis.List(), lyingDisk)
 		for _, b := range fake.Bugs() {
-			fmt.Fprintf(out, "  %s\n", b)
+			fmt.Fprintf(out, "  %-22s(in --deploy fake)\n", b)
 		}
 		return nil
 	case "help", "-h", "--help":

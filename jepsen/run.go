@@ -58,7 +58,7 @@ func parse(args []string, errOut io.Writer) (*options, error) {
 	f.StringVar(&o.binary, "binary", "", "the server (built from ./cmd/spoolraft)")
 	f.StringVar(&o.logStore, "log-store", "wal", "the server's log store: wal or bolt")
 	f.StringVar(&o.serverArgs, "server-args", "", "more flags for the server, separated by spaces")
-	f.StringVar(&o.plant, "plant", "", "the bug planted in --deploy fake; see jepsen list")
+	f.StringVar(&o.plant, "plant", "", "a bug to plant, to see that it is found; see jepsen list")
 	f.BoolVar(&o.journal, "journal", false, "at a power loss, any fsync has made all names safe, as the journal of ext4 does; else only that of the directory has")
 	f.BoolVar(&o.keep, "keep", false, "keep the data directories of a run that passed, too")
 	if err := f.Parse(args); err != nil {
@@ -69,13 +69,24 @@ func parse(args []string, errOut io.Writer) (*options, error) {
 		return nil, usageError{fmt.Errorf("unexpected argument %q", f.Arg(0))}
 	case o.concurrency < 1 || o.nodes < 1 || o.rate < 0 || o.duration <= 0 || o.every <= 0:
 		return nil, usageError{errors.New("--concurrency, --nodes, --time and --every must be positive, and --rate not negative")}
-	case o.plant != "" && (o.deploy != "fake" || !slices.Contains(fake.Bugs(), fake.Bug(o.plant))):
+	case o.plant != "" && !o.canPlant():
 		return nil, usageError{fmt.Errorf("there is no bug %q to plant in --deploy %s", o.plant, o.deploy)}
 	}
 	for o.seed == 0 {
 		o.seed = rand.Uint64N(1_000_000)
 	}
 	return o, nil
+}
+
+// lyingDisk is the bug that can be planted under real processes: a disk that
+// acknowledges flushes and makes nothing safe.
+const lyingDisk = "lying-disk"
+
+func (o *options) canPlant() bool {
+	if o.deploy == "fake" {
+		return slices.Contains(fake.Bugs(), fake.Bug(o.plant))
+	}
+	return o.plant == lyingDisk && nemesis.NeedsDisks(o.faultNames())
 }
 
 func (o *options) faultNames() []string {
@@ -178,7 +189,7 @@ func (o *options) startProcesses(ctx context.Context) (deploy.Cluster, error) {
 	}
 	return deploy.NewProcess(deploy.ProcessOptions{
 		Binary: o.binary, Dir: work, Nodes: o.nodes, Seed: o.seed, LogStore: o.logStore,
-		Disks: disks, Disk: fusefs.Options{Journal: o.journal}, Args: strings.Fields(o.serverArgs),
+		Disks: disks, Disk: fusefs.Options{Journal: o.journal, Lying: o.plant == lyingDisk}, Args: strings.Fields(o.serverArgs),
 	})
 }
 

@@ -74,6 +74,7 @@ type queue struct {
 	leaseSeconds int // -1: not constant
 	maxRetries   int
 	window       int64 // nanoseconds, of its first creation
+	created      *history.Op // by the first answer that says so
 	updates      []*history.Op
 	deletes      []*history.Op // that may have happened
 	unknownRecvs []*history.Op
@@ -116,6 +117,9 @@ func (x *index) addQueueOp(o *history.Op) {
 	q := x.queue(o.Queue)
 	switch o.Kind {
 	case history.QueueCreate:
+		if q.created == nil && o.Outcome == history.OK {
+			q.created = o
+		}
 		if s := o.Settings; s != nil && q.leaseSeconds < 0 && s.LeaseTimeoutSeconds != nil {
 			q.leaseSeconds = *s.LeaseTimeoutSeconds
 			if s.MaxRetries != nil {

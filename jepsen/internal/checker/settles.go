@@ -136,6 +136,8 @@ func checkAnswers(x *index, r *report) {
 	for _, o := range x.h.Ops {
 		r.Checked++
 		switch {
+		case o.ErrorKind == "queue_not_found" && x.mustExist(o):
+			r.add("queue-lost", fmt.Sprintf("%s had been made, nobody removed it, and a call was answered that it does not exist", o.Queue), x.queue(o.Queue).created, o)
 		case o.Kind == history.Send && o.Status == 200 && o.Key == "":
 			r.add("duplicate-without-key", "a send without a key was called a duplicate", o)
 		case o.Expect == "invalid_token" && (o.Outcome == history.OK || o.Outcome == history.Refused && o.Status != 0 && o.Status != 503 && o.ErrorKind != "invalid_token"):
@@ -148,4 +150,11 @@ func checkAnswers(x *index, r *report) {
 			r.add("bad-request", fmt.Sprintf("a good call was answered 400: %s", o.Error), o)
 		}
 	}
+}
+
+// mustExist reports whether the operation's queue had been made before, and
+// cannot have been removed.
+func (x *index) mustExist(o *history.Op) bool {
+	q := x.queue(o.Queue)
+	return q.created != nil && q.created.End < o.Start && len(q.deletes) == 0
 }

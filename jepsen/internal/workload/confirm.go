@@ -11,8 +11,19 @@ import (
 	"github.com/spoolraft/spoolraft/jepsen/internal/history"
 )
 
-// backoff is how long a client waits after a refusal that asks for a retry.
-const backoff = 100 * time.Millisecond
+// How long a client waits before it tries again.
+const (
+	backoff      = 100 * time.Millisecond // after a refusal that asks for a retry
+	shortBackoff = 20 * time.Millisecond  // after an unknown outcome
+)
+
+// backOff waits as the answer asks. It is false where the run ended meanwhile.
+func backOff(ctx context.Context, o *history.Op) bool {
+	if o.Outcome == history.Unknown {
+		return wait(ctx, shortBackoff)
+	}
+	return wait(ctx, backoff)
+}
 
 // keyed is a keyed send and the state of its retries.
 type keyed struct {
@@ -58,7 +69,7 @@ func (k *keyed) confirm(ctx context.Context, s *Session) bool {
 			k.answer = o
 			return true
 		}
-		if o.Outcome == history.Refused && !wait(ctx, backoff) {
+		if !backOff(ctx, o) {
 			return false
 		}
 	}

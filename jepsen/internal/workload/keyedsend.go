@@ -78,8 +78,8 @@ func (w *keyedSend) Finish(ctx context.Context, s *Session) { w.keys.settleAll(c
 func consume(ctx context.Context, s *Session, queue string) {
 	got := s.API.Recv(ops(), s.Anywhere(), s.Client, queue, 1)
 	if got.Outcome != history.OK || got.MessageID == "" {
-		if got.Outcome == history.Refused {
-			wait(ctx, backoff)
+		if got.Outcome != history.OK {
+			backOff(ctx, got)
 		}
 		return
 	}
@@ -109,7 +109,7 @@ func settleUntilKnown(ctx context.Context, s *Session, r client.SettleRequest) *
 		if !again(o) {
 			break
 		}
-		if o.Outcome == history.Refused && !wait(ctx, backoff) {
+		if !backOff(ctx, o) {
 			break
 		}
 		target = s.Elsewhere(target.Node)

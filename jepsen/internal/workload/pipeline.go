@@ -70,7 +70,7 @@ func (w *pipeline) move(ctx context.Context, s *Session, stage int) {
 		if !again(o) {
 			return
 		}
-		if o.Outcome == history.Refused && !wait(ctx, backoff) {
+		if !backOff(ctx, o) {
 			return
 		}
 		target = s.Elsewhere(target.Node)

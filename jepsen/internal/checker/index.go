@@ -73,7 +73,7 @@ type queue struct {
 	name         string
 	leaseSeconds int // -1: not constant
 	maxRetries   int
-	window       int64 // nanoseconds, of its first creation
+	window       int64       // nanoseconds, of its first creation
 	created      *history.Op // by the first answer that says so
 	updates      []*history.Op
 	deletes      []*history.Op // that may have happened

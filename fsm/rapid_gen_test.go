@@ -38,7 +38,7 @@ type author struct {
 // batch draws a batch at nowMs.
 func (a *author) batch(t *rapid.T, nowMs int64) fsm.Batch {
 	b := fsm.Batch{NowMs: nowMs}
-	n := rapid.IntRange(0, 6).Draw(t, "commands")
+	n := rapid.IntRange(0, 8).Draw(t, "commands")
 	for range n {
 		c := a.command(t)
 		a.remember(c, a.preview.Apply(fsm.Batch{NowMs: nowMs, Commands: []fsm.Command{c}})[0])
@@ -68,18 +68,12 @@ func (a *author) command(t *rapid.T) fsm.Command {
 		c.Op = fsm.OpSetCaps
 		return c
 	}
-	c.Op = oneOf(t, "op",
-		fsm.OpSend, fsm.OpSend, fsm.OpSend, fsm.OpSend, fsm.OpSend, fsm.OpSend,
-		fsm.OpReceive, fsm.OpReceive, fsm.OpReceive, fsm.OpReceive, fsm.OpReceive, fsm.OpReceive,
-		fsm.OpCreateQueue, fsm.OpCreateQueue, fsm.OpCreateQueue, fsm.OpUpdateQueue, fsm.OpUpdateQueue, fsm.OpDeleteQueue,
-		fsm.OpAck, fsm.OpNack, fsm.OpNack, fsm.OpRelease, fsm.OpFail, fsm.OpDiscard, fsm.OpRenew, fsm.OpRecover, fsm.OpRecover,
-		fsm.OpAckAndSend, fsm.OpAckAndSend, fsm.OpSetCaps, fsm.OpInit,
-	)
+	c.Op = a.op(t)
 	switch c.Op {
 	case fsm.OpInit:
 		return fsm.Command{Op: fsm.OpInit, ClusterID: "another", Secret: fsm.Secret{9}}
 	case fsm.OpSetCaps:
-		c.Caps, c.Suspended = caps(t), seldom(t, "suspend", 10)
+		c.Caps, c.Suspended = a.caps(t), seldom(t, "suspend", 10)
 		return c
 	case fsm.OpCreateQueue, fsm.OpUpdateQueue:
 		c.Patch = patch(t)
@@ -107,11 +101,45 @@ func (a *author) command(t *rapid.T) fsm.Command {
 	return c
 }
 
+// op draws what to do. Where it needs a message in a state that none is in, it
+// is mostly what leads there.
+func (a *author) op(t *rapid.T) fsm.Op {
+	op := oneOf(t, "op",
+		fsm.OpSend, fsm.OpSend, fsm.OpSend, fsm.OpSend, fsm.OpSend,
+		fsm.OpReceive, fsm.OpReceive, fsm.OpReceive, fsm.OpReceive,
+		fsm.OpCreateQueue, fsm.OpCreateQueue, fsm.OpUpdateQueue, fsm.OpUpdateQueue, fsm.OpUpdateQueue, fsm.OpDeleteQueue,
+		fsm.OpAck, fsm.OpNack, fsm.OpNack, fsm.OpNack, fsm.OpRelease, fsm.OpFail, fsm.OpDiscard, fsm.OpRenew, fsm.OpRenew,
+		fsm.OpRecover, fsm.OpRecover, fsm.OpRecover, fsm.OpAckAndSend, fsm.OpAckAndSend, fsm.OpSetCaps, fsm.OpSetCaps, fsm.OpInit,
+	)
+	if seldom(t, "regardless", 6) {
+		return op
+	}
+	sum := a.sum()
+	if op == fsm.OpRecover && sum.Failed == 0 {
+		op = fsm.OpNack
+	}
+	switch op {
+	case fsm.OpAck, fsm.OpNack, fsm.OpRelease, fsm.OpFail, fsm.OpRenew, fsm.OpAckAndSend:
+		if sum.Pending == 0 {
+			op = fsm.OpReceive
+		}
+	}
+	if op == fsm.OpReceive && sum.Visible == 0 {
+		op = fsm.OpSend
+	}
+	return op
+}
+
+// sum are the spool's stats.
+func (a *author) sum() fsm.Stats {
+	return a.preview.Read(fsm.Query{Kind: fsm.QueryStats, Spool: fsm.DefaultSpool, Limit: 1}).Sum
+}
+
 func queueName(t *rapid.T) string {
 	if seldom(t, "odd name", 40) {
 		return oneOf(t, "odd", "", "no spaces", "missing", "é")
 	}
-	return oneOf(t, "queue", queueNames...)
+	return oneOf(t, "queue", "a", "a", "a", "a", "b", "b", "c:1")
 }
 
 func delay(t *rapid.T) uint32 {
@@ -121,11 +149,16 @@ func delay(t *rapid.T) uint32 {
 	return oneOf[uint32](t, "delay", 0, 0, 0, 1, 2, 61)
 }
 
-func caps(t *rapid.T) fsm.Caps {
+// caps draws caps that are mostly off or just about reached.
+func (a *author) caps(t *rapid.T) fsm.Caps {
+	sum := a.sum()
+	near := func(label string, used uint64) uint64 {
+		return oneOf(t, label, 0, 0, used, used+1, used+2)
+	}
 	return fsm.Caps{
-		MaxMessages:         oneOf[uint64](t, "maxMessages", 0, 0, 0, 1, 3, 5),
-		MaxDataBytes:        oneOf[uint64](t, "maxDataBytes", 0, 0, 0, 2, 5, 9),
-		MaxDedupKeys:        oneOf[uint64](t, "maxDedupKeys", 0, 0, 0, 1, 2),
+		MaxMessages:         near("maxMessages", sum.Total),
+		MaxDataBytes:        near("maxDataBytes", sum.DataBytes),
+		MaxDedupKeys:        near("maxDedupKeys", sum.DedupKeys),
 		MaxQueues:           oneOf[uint64](t, "maxQueues", 0, 0, 1, 2),
 		MaxRetentionSeconds: oneOf[uint32](t, "maxRetention", 0, 0, 5, 60, 61),
 	}
@@ -135,21 +168,21 @@ func patch(t *rapid.T) fsm.Patch {
 	p := fsm.Patch{Set: fsm.Field(rapid.IntRange(0, 31).Draw(t, "fields"))}
 	set := func(f fsm.Field) bool { return p.Set&f != 0 }
 	if set(fsm.FieldLeaseTimeout) {
-		p.To.LeaseTimeoutSeconds = oneOf[uint32](t, "lease", 0, 1, 2, 5, 60, 43_200)
+		p.To.LeaseTimeoutSeconds = oneOf[uint32](t, "lease", 0, 1, 2, 5, 60, 60, 43_200)
 	}
 	if set(fsm.FieldMaxRetries) {
-		p.To.MaxRetries = oneOf[uint32](t, "retries", 0, 1, 2, 1000)
+		p.To.MaxRetries = oneOf[uint32](t, "retries", 0, 0, 1, 1, 2, 1000)
 	}
 	if set(fsm.FieldDedupWindow) {
 		p.To.DedupWindowSeconds = oneOf[uint32](t, "window", 0, 1, 3, 10, 120, 604_800)
 	}
 	if set(fsm.FieldRetention) {
-		p.To.RetentionSeconds = oneOf[uint32](t, "retention", 60, 60, 61, 62, 120, 1_209_600)
+		p.To.RetentionSeconds = oneOf[uint32](t, "retention", 60, 60, 60, 61, 120, 1_209_600)
 	}
 	if set(fsm.FieldRecvRateLimit) && oneOf(t, "limited", true, false) {
 		p.To.RecvRateLimit = fsm.RateLimit{
-			IntervalMicros: oneOf[uint64](t, "interval", 1, 1_000, 500_000, 1_500_001, 3_600_000_000),
-			Burst:          oneOf[uint64](t, "burst", 1, 2, 3, 1_000_000),
+			IntervalMicros: oneOf[uint64](t, "interval", 1, 1_000, 500_000, 1_500_001, 1_500_001, 3_600_000_000),
+			Burst:          oneOf[uint64](t, "burst", 1, 1, 2, 3, 1_000_000),
 		}
 	}
 	if seldom(t, "odd setting", 40) {
@@ -242,11 +275,14 @@ func (a *author) living(t *rapid.T, op fsm.Op, fitting bool) fsm.Token {
 // when something is due or a millisecond beside it, sometimes far off or back.
 func clock(t *rapid.T, m *model.Model, nextDueMs int64) int64 {
 	nowMs := m.NowMs()
-	switch oneOf(t, "clock", "same", "little", "little", "due", "due", "due", "next", "far", "back") {
+	switch oneOf(t, "clock", "same", "same", "little", "little", "little", "soon", "soon", "soon", "soon", "due", "next", "far", "back") {
 	case "same":
 		return nowMs
 	case "little":
 		return nowMs + rapid.Int64Range(0, 3_000).Draw(t, "ms")
+	case "soon":
+		soon := dueTimes(m)
+		return oneOf(t, "at", soon[:min(3, len(soon))]...) + oneOf[int64](t, "beside", 0, 0, -1, 1)
 	case "due":
 		return oneOf(t, "at", dueTimes(m)...) + oneOf[int64](t, "beside", 0, 0, -1, 1)
 	case "next":

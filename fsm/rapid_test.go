@@ -281,13 +281,15 @@ func TestMachineIsLikeTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newTrial(t)
 		t.Repeat(map[string]func(*rapid.T){
-			"":           r.check,
-			"batch":      r.batch,
-			"more batch": r.batch,
-			"and more":   r.batch,
-			"restart":    r.restart,
-			"image":      r.image,
-			"read image": r.readImage,
+			"":            r.check,
+			"batch":       r.batch,
+			"more":        r.batch,
+			"and more":    r.batch,
+			"and another": r.batch,
+			"and one":     r.batch,
+			"restart":     r.restart,
+			"image":       r.image,
+			"read image":  r.readImage,
 		})
 		r.end(t)
 	})
@@ -323,7 +325,7 @@ func (r *trial) bulk(t *rapid.T) {
 func TestManyKeysAreLikeTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newTrial(t)
-		for range 4 {
+		for range 3 {
 			r.bulk(t)
 			r.check(t)
 			r.restart(t)

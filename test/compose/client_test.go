@@ -85,6 +85,28 @@ func (p *project) awaitReady() {
 	}
 }
 
+// leader finds the leader by what each node tells of itself.
+func (p *project) leader() (found string) {
+	p.t.Helper()
+	p.eventually("one leader", func() (bool, string) {
+		var leaders []string
+		for _, service := range services {
+			a, err := p.call(service, http.MethodGet, "/metrics", nil)
+			if err != nil {
+				return false, err.Error()
+			}
+			if bytes.Contains(a.body, []byte("\nspoolraft_raft_is_leader 1\n")) {
+				leaders = append(leaders, service)
+			}
+		}
+		if len(leaders) == 1 {
+			found = leaders[0]
+		}
+		return len(leaders) == 1, fmt.Sprintf("leaders are %v", leaders)
+	})
+	return found
+}
+
 // producer sends keyed messages one after the other, each at the next node,
 // and repeats one with its key, at the node after that, until it is answered.
 type producer struct {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 var services = []string{"n1", "n2", "n3"}
@@ -17,6 +18,7 @@ var services = []string{"n1", "n2", "n3"}
 // project is the cluster of this test.
 type project struct {
 	t       *testing.T
+	began   time.Time
 	name    string
 	root    string   // of the repository
 	compose []string // the command
@@ -38,7 +40,7 @@ func start(t *testing.T) *project {
 	}
 	var id [4]byte
 	_, _ = rand.Read(id[:]) // never fails
-	p := &project{t: t, name: "spoolraft-test-" + hex.EncodeToString(id[:]), root: root, compose: composeCommand(t), containers: map[string]string{}, urls: map[string]string{}}
+	p := &project{t: t, began: time.Now(), name: "spoolraft-test-" + hex.EncodeToString(id[:]), root: root, compose: composeCommand(t), containers: map[string]string{}, urls: map[string]string{}}
 	image := p.name + ":test"
 	p.env = append(os.Environ(), "COMPOSE_PROJECT_NAME="+p.name, "SPOOLRAFT_IMAGE="+image,
 		"SPOOLRAFT_PORT_1=0", "SPOOLRAFT_PORT_2=0", "SPOOLRAFT_PORT_3=0")
@@ -56,6 +58,12 @@ func start(t *testing.T) *project {
 		p.containers[service] = p.run("ps", "--quiet", service)
 	}
 	return p
+}
+
+// log says what happens, and when.
+func (p *project) log(format string, args ...any) {
+	p.t.Helper()
+	p.t.Logf("%3.0fs "+format, append([]any{time.Since(p.began).Seconds()}, args...)...)
 }
 
 // composeCommand finds Compose, as a plugin or on its own, and a running engine.

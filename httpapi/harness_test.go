@@ -45,10 +45,14 @@ func newRequest(method, target, body string, h header) *http.Request {
 	return r
 }
 
-// serve sends one request through the handler.
+// serve sends one request through the handler. Every answer in every test is
+// held against the OpenAPI document.
 func serve(s http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)
+	if err := loadContract().check(r, w); err != nil {
+		panic(err)
+	}
 	return w
 }
 

@@ -33,7 +33,7 @@ type options struct {
 	timeout, patience        time.Duration
 	rate, concurrency, nodes int
 	seed                     uint64
-	out, binary              string
+	out, binary, image       string
 	logStore, serverArgs     string
 	plant                    string
 	journal, keep            bool
@@ -43,7 +43,7 @@ func parse(args []string, errOut io.Writer) (*options, error) {
 	o := &options{}
 	f := flag.NewFlagSet("jepsen run", flag.ContinueOnError)
 	f.SetOutput(errOut)
-	f.StringVar(&o.deploy, "deploy", "process", "where the cluster runs: process, or fake (in memory)")
+	f.StringVar(&o.deploy, "deploy", "process", "where the cluster runs: process, compose, or fake (in memory)")
 	f.StringVar(&o.workload, "workload", workload.KeyedSend, "what clients do; see jepsen list")
 	f.StringVar(&o.faults, "faults", "", "what is injected, separated by commas; see jepsen list")
 	f.DurationVar(&o.duration, "time", time.Minute, "how long clients and faults go on")
@@ -56,6 +56,7 @@ func parse(args []string, errOut io.Writer) (*options, error) {
 	f.Uint64Var(&o.seed, "seed", 0, "what every choice follows from; 0: one is drawn and printed")
 	f.StringVar(&o.out, "out", "", "directory for history, report, logs and data (a new one below the temporary directory)")
 	f.StringVar(&o.binary, "binary", "", "the server (built from ./cmd/spoolraft)")
+	f.StringVar(&o.image, "image", "spoolraft:latest", "the image for --deploy compose")
 	f.StringVar(&o.logStore, "log-store", "wal", "the server's log store: wal or bolt")
 	f.StringVar(&o.serverArgs, "server-args", "", "more flags for the server, separated by spaces")
 	f.StringVar(&o.plant, "plant", "", "a bug to plant, to see that it is found; see jepsen list")
@@ -69,6 +70,8 @@ func parse(args []string, errOut io.Writer) (*options, error) {
 		return nil, usageError{fmt.Errorf("unexpected argument %q", f.Arg(0))}
 	case o.concurrency < 1 || o.nodes < 1 || o.rate < 0 || o.duration <= 0 || o.every <= 0:
 		return nil, usageError{errors.New("--concurrency, --nodes, --time and --every must be positive, and --rate not negative")}
+	case o.deploy == "compose" && o.nodes != 3:
+		return nil, usageError{errors.New("the compose file has three nodes")}
 	case o.plant != "" && !o.canPlant():
 		return nil, usageError{fmt.Errorf("there is no bug %q to plant in --deploy %s", o.plant, o.deploy)}
 	}
@@ -166,8 +169,12 @@ func (o *options) start(ctx context.Context) (deploy.Cluster, error) {
 		return deploy.NewFake(o.nodes, o.seed, fake.Bug(o.plant))
 	case "process":
 		return o.startProcesses(ctx)
+	case "compose":
+		return deploy.NewCompose(deploy.ComposeOptions{
+			File: "docker-compose.yml", Project: fmt.Sprintf("jepsen%d", os.Getpid()), Image: o.image, Network: "cluster",
+		})
 	}
-	return nil, usageError{fmt.Errorf("there is no deployment %q; there are process and fake", o.deploy)}
+	return nil, usageError{fmt.Errorf("there is no deployment %q; there are process, compose and fake", o.deploy)}
 }
 
 func (o *options) startProcesses(ctx context.Context) (deploy.Cluster, error) {

@@ -3,12 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -263,10 +261,4 @@ func (m *member) remembers(key, id string) {
 	if got := a.header.Get("Spooler-Message-Id"); err != nil || a.status != http.StatusOK || got != id {
 		m.t.Errorf("%s again at %s: %d, id %q, want 200 and %q (%v)", key, m.id, a.status, got, id, err)
 	}
-}
-
-// exists reports whether a path does.
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return !errors.Is(err, os.ErrNotExist)
 }

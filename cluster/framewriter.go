@@ -19,6 +19,7 @@ type frameWriter struct {
 
 	mu     sync.Mutex
 	queue  []frame
+	busy   bool // writing
 	closed bool
 	kick   chan struct{}
 }
@@ -68,7 +69,15 @@ func (w *frameWriter) take() (fs []frame) {
 	if w.queue = w.queue[n:]; len(w.queue) == 0 {
 		w.queue = nil
 	}
+	w.busy = n > 0
 	return fs
+}
+
+// idle reports whether everything has been written.
+func (w *frameWriter) idle() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.closed || (len(w.queue) == 0 && !w.busy)
 }
 
 // run writes until the writer is closed or a write fails.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"github.com/spoolraft/spoolraft/fsm"
 )
@@ -18,6 +19,7 @@ type server struct {
 	w    *frameWriter
 
 	waits map[uint64]*waiter // by request; the reader's own
+	open  atomic.Int64       // proposals without an answer
 }
 
 // serveLink answers a peer until its link ends.
@@ -107,6 +109,10 @@ func (s *server) propose(f frame) error {
 	for i := range cmds {
 		items[i] = &item{cmd: &cmds[i], to: fw, slot: i}
 	}
+	if len(cmds) == 0 {
+		return errBadFrame
+	}
+	s.open.Add(1)
 	s.n.metrics.forwardedIn.Add(float64(len(cmds)))
 	s.n.accept(items...)
 	return nil
@@ -124,6 +130,7 @@ func (fw *forwarded) settle(slot int, r fsm.Result, err error) {
 	splitResults(fw.outs, func(first int, part []outcome) {
 		fw.s.w.put(frame{frameResults, fw.id, appendResults(nil, first, part)})
 	})
+	fw.s.open.Add(-1)
 }
 
 // query answers a read once this node has made sure that it leads.

@@ -35,6 +35,7 @@ func (n *Node) shutdown(ctx context.Context) error {
 		if err := n.TransferLeadership(ctx); err != nil {
 			n.log.Warn("leadership was not handed over", "error", err)
 		}
+		n.sayGoodbye(ctx)
 	}
 	n.serversMu.Lock()
 	n.stopped = true
@@ -64,6 +65,39 @@ func (n *Node) shutdown(ctx context.Context) error {
 		n.store.close() // not under somebody who still writes
 	}
 	return errors.Join(hung, err)
+}
+
+const (
+	goodbyeTime = time.Second
+	lingerTime  = 200 * time.Millisecond
+)
+
+// sayGoodbye goes on answering the followers until they are likely to know the
+// next leader: what one sends into a connection that is then closed has an
+// unknown outcome for it.
+func (n *Node) sayGoodbye(ctx context.Context) {
+	for end := time.Now().Add(goodbyeTime); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
+		if id := n.leaderID(); id != "" && id != n.self {
+			break
+		}
+	}
+	for end := time.Now().Add(lingerTime); ; time.Sleep(5 * time.Millisecond) {
+		if ctx.Err() != nil || (time.Now().After(end) && (n.answered() || time.Now().After(end.Add(goodbyeTime)))) {
+			return
+		}
+	}
+}
+
+// answered reports whether all that peers have asked has been answered.
+func (n *Node) answered() bool {
+	n.serversMu.Lock()
+	defer n.serversMu.Unlock()
+	for s := range n.servers {
+		if s.open.Load() > 0 || !s.w.idle() {
+			return false
+		}
+	}
+	return true
 }
 
 // closeServers ends the links of the peers. The caller has set stopped.
@@ -112,6 +146,8 @@ func (n *Node) handOver(ctx context.Context, fit func(peerView) bool) error {
 		return errNoSuccessor
 	}
 	n.log.Info("handing leadership over", "to", to)
+	resume := n.pause(ctx)
+	defer resume()
 	done := make(chan error, 1)
 	go func() { done <- r.LeadershipTransferToServer(raft.ServerID(to), raft.ServerAddress(to)).Error() }()
 	select {
@@ -121,5 +157,23 @@ func (n *Node) handOver(ctx context.Context, fit func(peerView) bool) error {
 		return errors.New("the handover took too long")
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+}
+
+// pause has the leader refuse commands and finish those in flight, which would
+// otherwise have an unknown outcome when the lead goes. The function it returns
+// has it accept commands again where it still leads.
+func (n *Node) pause(ctx context.Context) (resume func()) {
+	office := n.office.Load()
+	n.batcher.serve(false)
+	for end := time.Now().Add(handoverTime / 2); !n.batcher.idle() && time.Now().Before(end) && ctx.Err() == nil; {
+		time.Sleep(time.Millisecond)
+	}
+	return func() {
+		n.officeMu.Lock()
+		defer n.officeMu.Unlock()
+		if office != nil && n.office.Load() == office {
+			n.batcher.serve(true)
+		}
 	}
 }

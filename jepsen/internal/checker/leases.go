@@ -149,8 +149,9 @@ func (m *message) mayBeRecovered(after, before int64) bool {
 	return false
 }
 
-// recvGrace is how long a receive of unknown outcome may be granted late.
-const recvGrace = int64(60 * time.Second)
+// recvGrace is how long after its end a receive of unknown outcome may still
+// be granted.
+const recvGrace = int64(20 * time.Second)
 
 // checkRetries: between two deliveries that follow one another, the count
 // grew as what happened to the first says. A receive whose answer was lost
@@ -161,7 +162,7 @@ func checkRetries(x *index, r *report, a, b *lease) {
 		return
 	}
 	low, high := a.retriesAfter(b)
-	if q.lostRecv(a.recv.Start-recvGrace, b.recv.End) {
+	if q.lostRecv(a.recv.Start, b.recv.End) {
 		// The lost lease itself, and all that its expiry counts.
 		high = max(high, b.recv.Retries)
 	}
@@ -176,9 +177,11 @@ func checkRetries(x *index, r *report, a, b *lease) {
 	}
 }
 
+// lostRecv reports whether a receive whose answer was lost may have been
+// granted in between.
 func (q *queue) lostRecv(after, before int64) bool {
 	for _, o := range q.unknownRecvs {
-		if o.Start > after && o.Start < before {
+		if o.End+recvGrace > after && o.Start < before {
 			return true
 		}
 	}

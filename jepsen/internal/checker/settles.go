@@ -2,6 +2,7 @@ package checker
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spoolraft/spoolraft/jepsen/internal/history"
 )
@@ -110,7 +111,7 @@ func checkAtomicity(x *index, r *report) {
 		}
 		r.Checked++
 		from, found := x.messages[o.TokenMessage], x.attempts[o.Payload].found
-		if o.Outcome == history.OK && x.drained && len(found) == 0 && !x.queue(o.Queue).mayBeDeleted(o.Start) && !x.mayBeGone(x.messages[o.MessageID]) {
+		if o.Outcome == history.OK && x.drained && len(found) == 0 && !x.queue(o.Queue).mayBeDeleted(o.Start) && !slices.ContainsFunc(x.messages[o.MessageID].byHandle, x.mayRemove) {
 			r.add("acked-not-sent", fmt.Sprintf("an ack-and-send acked %s, and what it sent is nowhere", o.TokenMessage), o)
 		}
 		if len(found) == 0 || from == nil {

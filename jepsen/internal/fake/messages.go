@@ -193,8 +193,10 @@ func ackAndSend(k *call, h http.Header) (int, any, error) {
 		}
 	}
 	number := to.next + 1
-	if !k.s.luck(AckWithoutAppend, 10) {
-		number = k.s.append(to, key, k.body, k.delaySeconds(), k.nowMs).number
+	if k.s.luck(AckWithoutAppend, 10) {
+		to.next = number
+	} else {
+		k.s.append(to, key, k.body, k.delaySeconds(), k.nowMs)
 	}
 	if !k.s.luck(AppendWithoutAck, 10) {
 		k.s.ack(from, m)

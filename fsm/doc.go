@@ -9,7 +9,8 @@
 //   - Log time never goes back: a batch stamped earlier than the last is
 //     applied at the last one's time.
 //   - Rules compare times. No result depends on how far the bounded sweep of
-//     due expiries has got.
+//     due expiries has got, except that a receive gives up behind 10,000
+//     overdue messages and finds nothing for now.
 //   - A remembered key has exactly one message number, whatever became of the
 //     message, until its window is over or the window's setting changes.
 //   - Messages are in the order of their numbers and of their creation.

@@ -15,7 +15,8 @@ type Image struct {
 // imageEpoch is that of no machine, so that an image forks what it changes.
 const imageEpoch = math.MaxUint64
 
-// Image returns the machine as it is. Needs the same exclusion as Apply.
+// Image returns the machine as it is, to be saved. Needs the same exclusion as
+// Apply. What is overdue stays so; to read, take [Machine.ImageAt].
 func (m *Machine) Image() *Image {
 	m.epoch++ // whatever the image holds is forked before it changes
 	c := *m
@@ -46,10 +47,10 @@ func (m *Machine) ImageAt(nowMs int64) *Image {
 
 // Read answers q as of the image's time.
 func (i *Image) Read(q Query) Answer {
-	if i.dueMs > i.m.nowMs {
+	if i.dueMs != 0 {
 		i.m.nowMs = i.dueMs
+		i.m.sweep(math.MaxInt)
 	}
-	i.m.sweep(math.MaxInt)
 	return i.m.Read(i.m.nowMs, q)
 }
 

@@ -243,6 +243,27 @@ func TestLifeOfALease(t *testing.T) {
 	}
 }
 
+func TestTheRetryBoundOfALease(t *testing.T) {
+	lapse := func(renew bool) string {
+		r := newRig(t)
+		r.create("q", func(s *fsm.Settings) { s.LeaseTimeoutSeconds, s.MaxRetries = 10, 1 })
+		r.ok(send("q", "x"))
+		lease := r.ok(recv("q"))
+		r.patch("q", fsm.FieldMaxRetries, fsm.Settings{MaxRetries: 0})
+		if renew {
+			r.ok(withLease(fsm.OpRenew, lease))
+		}
+		r.nowMs += 10_000
+		return r.states("q")
+	}
+	if s := lapse(false); s != "1:visible/1 " {
+		t.Errorf("the bound of the delivery holds until the next delivery or renew: %q", s)
+	}
+	if s := lapse(true); s != "1:failed/0 " {
+		t.Errorf("a renew takes the new bound: %q", s)
+	}
+}
+
 func TestHandlesGoStaleWithEveryMove(t *testing.T) {
 	moves := map[string]func(r *rig){
 		"delivered": func(r *rig) { r.ok(recv("q")) },
@@ -290,7 +311,9 @@ func TestAckAndSendDoesBothOrNeither(t *testing.T) {
 	}
 	r.ok(fsm.Command{Op: fsm.OpSetCaps, Caps: fsm.Caps{MaxDedupKeys: 1}})
 	r.want(fsm.CodeSpoolFull, chain("out", "free"))
-	r.ok(fsm.Command{Op: fsm.OpSetCaps, Caps: fsm.Caps{MaxMessages: 2}}) // the ack makes room for the send
+	r.ok(fsm.Command{Op: fsm.OpSetCaps, Caps: fsm.Caps{MaxDataBytes: 5}})
+	r.want(fsm.CodeSpoolFull, chain("out", "free"))                                       // "x" goes and "y" comes, but "taken" and "x" are 6 bytes
+	r.ok(fsm.Command{Op: fsm.OpSetCaps, Caps: fsm.Caps{MaxMessages: 2, MaxDataBytes: 6}}) // the ack makes room for the send
 	if s := r.states("in"); s != "1:pending/0 " {
 		t.Fatalf("refusals moved the message: %q", s)
 	}

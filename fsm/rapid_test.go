@@ -193,14 +193,14 @@ func (r *trial) image(t *rapid.T) {
 	kind := oneOf(t, "kind", "now", "later", "write")
 	switch kind {
 	case "now":
-		saved.differ = reading(t, s.m.Image(), r.model.At(r.model.NowMs()))
+		saved.differ = reading(t, s.m.ImageAt(r.model.NowMs()), r.model.At(r.model.NowMs()))
 	case "later":
 		laterMs := clock(t, r.model, r.model.NowMs())
 		saved.differ = reading(t, s.m.ImageAt(laterMs), r.model.At(laterMs))
 	case "write":
 		saved.differ = writing(s.m.Image(), s.m.Image())
 	}
-	if kind != "now" && oneOf(t, "beside", true, false) {
+	if oneOf(t, "beside", true, false) {
 		saved.beside = make(chan string, 1)
 		go func() { saved.beside <- saved.differ() }()
 	}

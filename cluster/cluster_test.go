@@ -1,6 +1,9 @@
 package cluster
 
 import (
+	"bytes"
+	"errors"
+	"strings"
 	"sync"
 	"testing"
 
@@ -190,5 +193,39 @@ func TestReadAfterWrite(t *testing.T) {
 		if s := stats(t, c.nodes[c.names[(i+1)%3]], "q"); s.Total != uint64(i+1) {
 			t.Fatalf("after send %d: %d messages", i+1, s.Total)
 		}
+	}
+}
+
+// TestUnreadableEntryStopsTheNode puts an entry into the log that this version
+// does not know.
+func TestUnreadableEntryStopsTheNode(t *testing.T) {
+	c := newCluster(t, 1, nil)
+	n := c.nodes["a"]
+	makeQueue(t, n, "q")
+	entry := fsm.AppendBatch(nil, fsm.Batch{NowMs: 1, Commands: []fsm.Command{{Op: fsm.OpInit, ClusterID: "x"}}})
+	entry[bytes.IndexByte(entry[2:], byte(fsm.OpInit))+2+1] = 250 // the op, after the count
+	if _, err := fsm.DecodeBatch(entry); err == nil {
+		t.Fatal("the entry can be read")
+	}
+	n.raft.Load().Apply(entry, 0)
+	select {
+	case err := <-n.Failed():
+		if !strings.Contains(err.Error(), "log entry") {
+			t.Errorf("failed with %v", err)
+		}
+	case <-within(t).Done():
+		t.Fatal("the node goes on")
+	}
+	cmd := keyed("q", "k", "")
+	if _, err := n.Do(t.Context(), &cmd); !errors.Is(err, fsm.ErrClosed) {
+		t.Errorf("a failed node answered %v", err)
+	}
+	// It fails again when it is started again, rather than skip the entry.
+	c.stop("a")
+	n = c.start("a")
+	select {
+	case <-n.Failed():
+	case <-within(t).Done():
+		t.Fatal("the node skipped the entry")
 	}
 }

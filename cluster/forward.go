@@ -16,15 +16,17 @@ type forwarder struct {
 	sent    func(commands int)
 	mu      sync.Mutex
 	queue   []*item
+	bytes   int // queued
 	out     int // frames without an answer
 	pumping bool
 }
 
 func (f *forwarder) submit(i *item) {
 	f.mu.Lock()
-	full := len(f.queue) >= maxQueueCommands
+	full := len(f.queue) >= maxQueueCommands || (f.bytes+i.bytes() > maxQueueBytes && len(f.queue) > 0)
 	if !full {
 		f.queue = append(f.queue, i)
+		f.bytes += i.bytes()
 	}
 	f.mu.Unlock()
 	if full {
@@ -47,7 +49,7 @@ func (f *forwarder) pump() {
 		l := f.leader()
 		var items []*item
 		if l == nil {
-			items, f.queue = f.queue, nil
+			items, f.queue, f.bytes = f.queue, nil, 0
 		} else {
 			items = f.take()
 		}
@@ -73,6 +75,7 @@ func (f *forwarder) take() (items []*item) {
 		if len(items) > 0 && size+i.bytes() > maxBatchBytes {
 			break
 		}
+		f.bytes -= i.bytes()
 		if i.take() {
 			size += i.bytes()
 			items = append(items, i)

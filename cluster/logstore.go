@@ -31,7 +31,7 @@ type checkedLog struct {
 	watch   *watchdog
 	fsync   func(time.Duration) // told of every write
 	damaged func(error)
-	bytes   atomic.Int64 // stored since the process started
+	bytes   atomic.Int64 // behind the snapshot that the process started on
 	entries atomic.Int64
 }
 
@@ -87,19 +87,15 @@ func (s *checkedLog) GetLog(index uint64, l *raft.Log) error {
 	return nil
 }
 
-// DeleteRange implements raft.LogStore. A suffix goes when another leader's
-// entries take its place, so the mark goes back first.
+// DeleteRange implements raft.LogStore. The end of the log goes when another
+// leader's entries or a snapshot take its place, so the mark goes back first.
 func (s *checkedLog) DeleteRange(minIndex, maxIndex uint64) error {
 	last, err := s.LastIndex()
 	if err != nil {
 		return err
 	}
-	first, err := s.FirstIndex()
-	if err != nil {
-		return err
-	}
-	if maxIndex >= last && minIndex > first {
-		if err := s.mark.lower(minIndex - 1); err != nil {
+	if maxIndex >= last {
+		if err := s.mark.lower(max(minIndex, 1) - 1); err != nil {
 			return err
 		}
 	}
@@ -139,6 +135,10 @@ func (s *checkedLog) verify(snapshotIndex uint64) error {
 				return err
 			}
 			return damagedError{s.path, fmt.Sprintf("entry %d cannot be read", i), err}
+		}
+		if i > snapshotIndex {
+			s.bytes.Add(int64(len(l.Data)) + logOverheadBytes)
+			s.entries.Add(1)
 		}
 	}
 	return nil

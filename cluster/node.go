@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -51,6 +50,7 @@ type Node struct {
 	ended         bool         // raft is not to be started any more
 	founding      atomic.Value // string: why the cluster is not formed yet
 	caughtUp      atomic.Bool
+	diverged      atomic.Int64 // when that was last logged, Unix nanoseconds
 	heavyReads    chan struct{}
 
 	gateMu  sync.Mutex
@@ -216,7 +216,7 @@ func (n *Node) run(exists bool) error {
 	}
 	r, err := raft.NewRaft(conf, n.replica, n.store.cache, n.store.stable, n.store.snapshots, n.transport)
 	if failed := n.replica.err(); failed != nil {
-		err = errors.Join(failed, err)
+		err = damagedError{n.store.newestPath(), "it cannot be restored", failed}
 	}
 	if err != nil {
 		if r != nil {
@@ -297,15 +297,14 @@ func (n *Node) shutGate() {
 
 // fail gives the node up: it serves nobody any more and waits to be shut down.
 func (n *Node) fail(err error) {
-	select {
-	case n.failed <- err:
-	default:
-		return
-	}
-	n.log.Error("this node has failed", "error", err)
 	n.shutGate()
 	if n.stream != nil {
 		n.stream.silence(true)
+	}
+	select {
+	case n.failed <- err:
+		n.log.Error("this node has failed", "error", err)
+	default: // the first error counts
 	}
 }
 

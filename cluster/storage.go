@@ -30,7 +30,7 @@ const (
 	snapshotsKept = 2
 	// logCacheEntries bounds what the cache of recent entries holds in memory: a
 	// batch is half a MiB at most, unless one payload is larger.
-	logCacheEntries = 128
+	logCacheEntries = 64
 )
 
 // storage is a data directory, open.
@@ -228,11 +228,11 @@ func (s *storage) openSnapshots(hlog hclog.Logger) (err error) {
 	if err != nil || len(metas) == 0 {
 		return err
 	}
-	_, r, err := s.snapshots.Open(metas[0].ID)
-	if err != nil {
-		return damagedError{filepath.Join(dir, metas[0].ID, "state.bin"), "it does not have its checksum", err}
-	}
 	s.newest = metas[0]
+	_, r, err := s.snapshots.Open(s.newest.ID)
+	if err != nil {
+		return damagedError{s.newestPath(), "it does not have its checksum", err}
+	}
 	return r.Close()
 }
 
@@ -252,6 +252,14 @@ func (s *storage) snapshotIndex() uint64 {
 		return 0
 	}
 	return s.newest.Index
+}
+
+// newestPath is the file of the newest snapshot.
+func (s *storage) newestPath() string {
+	if s.newest == nil {
+		return filepath.Join(s.dir, snapshotsDir)
+	}
+	return filepath.Join(s.dir, snapshotsDir, s.newest.ID, "state.bin")
 }
 
 func (s *storage) hasState() (bool, error) {

@@ -80,6 +80,10 @@ func (n *Node) compareHashes(peer raftID, samples []hashSample) {
 			continue
 		}
 		n.metrics.divergences.Inc()
+		last, now := n.diverged.Load(), time.Now().UnixNano()
+		if now-last < int64(time.Minute) || !n.diverged.CompareAndSwap(last, now) {
+			return
+		}
 		n.log.Error("the states of two nodes differ although their logs do not: stop both, keep their data directories and report this",
 			"peer", peer, "index", s.Index)
 		return

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -77,26 +76,6 @@ func (n *process) newAddresses() error {
 	defer n.mu.Unlock()
 	n.addr = a
 	return nil
-}
-
-// freeAddress finds a loopback port that is free for TCP and UDP.
-func freeAddress() (string, error) {
-	var last error
-	for range 20 {
-		l, err := net.Listen("tcp4", "127.0.0.1:0")
-		if err != nil {
-			return "", err
-		}
-		addr := l.Addr().String()
-		u, err := net.ListenPacket("udp4", addr)
-		l.Close()
-		if err == nil {
-			u.Close()
-			return addr, nil
-		}
-		last = err
-	}
-	return "", last
 }
 
 func (n *process) directURL() string { return "http://" + n.addresses().http }

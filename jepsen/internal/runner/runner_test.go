@@ -98,7 +98,7 @@ var foundBy = map[fake.Bug]struct {
 	fake.EarlyAnswer:      {workload.KeyedSend, "messages", false},
 	fake.RefuseCommitted:  {workload.KeyedSend, "messages", false},
 	fake.SkewedExpiry:     {workload.KeyedSend, "reads", false},
-	fake.HalfWindow:       {workload.Window, "keys", false},
+	fake.HalfWindow:       {workload.Window, "keys", true},
 	fake.DoubleAppend:     {workload.KeyedSend, "messages", false},
 	fake.AckedReturns:     {workload.KeyedSend, "leases", false},
 	fake.StaleReads:       {workload.Lifecycle, "reads", false},

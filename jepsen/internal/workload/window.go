@@ -29,10 +29,10 @@ func (w *window) Queues() []Queue {
 	return []Queue{{w.queue, settings(3, 1000, windows[0])}}
 }
 
-// Unit implements Workload. One unit in twenty changes the queue, never two
+// Unit implements Workload. One unit in ten changes the queue, never two
 // at a time.
 func (w *window) Unit(ctx context.Context, s *Session) {
-	switch s.Dice.Weighted(75, 20, 5) {
+	switch s.Dice.Weighted(70, 20, 10) {
 	case 0:
 		k := &keyed{
 			queue: w.queue, key: fmt.Sprintf("w-%d", s.Dice.IntN(windowKeys)), branch: s.name("w") + ".",

@@ -269,7 +269,7 @@ func (r *trial) check(t *rapid.T) {
 		if s.quiet {
 			continue
 		}
-		compareReads(t, s.name, r.model, queries, s.m.Image().Read)
+		compareReads(t, s.name, r.model, queries, s.m.ImageAt(r.model.NowMs()).Read)
 		if got := s.restored(t).Hash(); got != s.m.Hash() {
 			t.Fatalf("%s: restored with hash %x, kept up to date %x", s.name, got, s.m.Hash())
 		}

@@ -106,7 +106,7 @@ func runCommand(ctx context.Context, args []string, out, errOut io.Writer) error
 		return err
 	}
 	w, err := workload.New(o.workload)
-	if err != nil {
+	if err = errors.Join(err, nemesis.Known(o.faultNames())); err != nil {
 		return usageError{err}
 	}
 	if o.out == "" {

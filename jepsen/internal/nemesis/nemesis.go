@@ -42,15 +42,25 @@ type env struct {
 // errNothing says that there is nobody to strike now.
 var errNothing = errors.New("no node fits at the moment")
 
+// Known is nil where there is a fault for every name.
+func Known(names []string) error {
+	for _, name := range names {
+		if !slices.Contains(Names(), name) {
+			return fmt.Errorf("there is no fault %q; there are %s", name, strings.Join(Names(), ", "))
+		}
+	}
+	return nil
+}
+
 // Find returns the faults with the names, and checks that the deployment can
 // have them.
 func Find(names []string, c deploy.Cluster) ([]Fault, error) {
+	if err := Known(names); err != nil {
+		return nil, err
+	}
 	var found []Fault
 	for _, name := range names {
 		i := slices.IndexFunc(all, func(f Fault) bool { return f.Name == name })
-		if i < 0 {
-			return nil, fmt.Errorf("there is no fault %q; there are %s", name, strings.Join(Names(), ", "))
-		}
 		if err := all[i].needs.missing(c); err != nil {
 			return nil, fmt.Errorf("fault %s: %w", name, err)
 		}

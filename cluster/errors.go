@@ -17,7 +17,6 @@ var (
 	errBusy      = fmt.Errorf("%w: too many commands are waiting", fsm.ErrNotApplied)
 	errDiskFull  = fmt.Errorf("%w: the disk of the leader is nearly full", fsm.ErrNotApplied)
 	errGone      = fmt.Errorf("%w: the caller gave up", fsm.ErrNotApplied)
-	errStarting  = fmt.Errorf("%w: the cluster is not formed yet", fsm.ErrNotApplied)
 )
 
 // translate turns an error of a raft proposal into one of ours. It is the only

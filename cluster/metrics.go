@@ -9,7 +9,7 @@ import (
 )
 
 // nodeMetrics are what a node counts as it goes; what it can tell when asked is
-// gathered by [Node.Collect].
+// gathered by stateCollector.
 type nodeMetrics struct {
 	commitSeconds    prometheus.Histogram
 	batchCommands    prometheus.Histogram

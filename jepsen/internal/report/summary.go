@@ -95,8 +95,7 @@ func isChange(k history.Kind) bool {
 	return true
 }
 
-// longestGap looks at changes that succeeded between the start of the load
-// and the end of the last fault's healing.
+// longestGap looks at changes that succeeded while clients were at work.
 func longestGap(h *history.History) Gap {
 	from, ok := h.PhaseStart(history.PhaseRun)
 	if !ok {
@@ -105,6 +104,9 @@ func longestGap(h *history.History) Gap {
 	to, ok := h.PhaseStart(history.PhaseHeal)
 	if !ok {
 		to = from
+	}
+	if worked := from + h.Header.TimeMs*int64(time.Millisecond); h.Header.TimeMs > 0 {
+		to = min(to, worked) // healing the last fault can take longer
 	}
 	var ends []int64
 	for _, o := range h.Ops {

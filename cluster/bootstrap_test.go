@@ -60,6 +60,7 @@ func TestJudge(t *testing.T) {
 // TestWipedNodeStaysOut empties the directory of a node, which then is another
 // one: it founds nothing, votes for nobody and serves nobody.
 func TestWipedNodeStaysOut(t *testing.T) {
+	long(t)
 	c := newCluster(t, 3, func(_ string, cfg *Config) { cfg.tuning.leaderWait = 100 * time.Millisecond })
 	makeQueue(t, c.nodes["a"], "q")
 	out := c.otherNames(name(c.leader()))[0]

@@ -12,6 +12,7 @@ import (
 // TestGossip founds a cluster of nodes that find each other by gossip, with
 // rubbish at the gossip ports, and moves one to another address.
 func TestGossip(t *testing.T) {
+	long(t)
 	dir := t.TempDir()
 	nodes := make(map[string]*Node)
 	var seed string

@@ -12,6 +12,7 @@ import (
 // TestHostilePeerPort sends rubbish to the peer port, before a preamble and
 // after one, while the cluster works.
 func TestHostilePeerPort(t *testing.T) {
+	long(t)
 	c := newCluster(t, 3, nil)
 	makeQueue(t, c.nodes["a"], "q")
 	target := c.nodes["a"]

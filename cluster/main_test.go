@@ -35,3 +35,11 @@ func leftovers() (left string) {
 	}
 	return left
 }
+
+// long marks a test that waits for several elections or timeouts.
+func long(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes long")
+	}
+}

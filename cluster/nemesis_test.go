@@ -15,6 +15,7 @@ import (
 // leaders change. A sender retries what is unknown with the same key. In the end
 // every key that was confirmed, and no other, is one message.
 func TestNothingLostNothingTwice(t *testing.T) {
+	long(t)
 	c := newCluster(t, 3, func(_ string, cfg *Config) { cfg.tuning.leaderWait = 2 * time.Second })
 	makeQueue(t, c.nodes["a"], "q")
 	stop := make(chan struct{})

@@ -123,6 +123,7 @@ func TestExpiryWithoutTraffic(t *testing.T) {
 }
 
 func TestWaitSurvivesFailover(t *testing.T) {
+	long(t)
 	c := newCluster(t, 3, nil)
 	makeQueue(t, c.nodes["a"], "q")
 	old := c.leader()
@@ -184,6 +185,7 @@ func TestGoneReceiver(t *testing.T) {
 
 // TestManyWaiters wakes as many as there are messages.
 func TestManyWaiters(t *testing.T) {
+	long(t)
 	c := newCluster(t, 3, nil)
 	makeQueue(t, c.nodes["a"], "q")
 	leader := c.leader()

@@ -11,6 +11,7 @@ import (
 // TestLaggingFollowerInstallsASnapshot leaves a node behind until its entries
 // are gone from the logs of the others.
 func TestLaggingFollowerInstallsASnapshot(t *testing.T) {
+	long(t)
 	c := newCluster(t, 3, func(_ string, cfg *Config) {
 		cfg.tuning.snapshotBytes, cfg.tuning.segment = 64<<10, 64<<10
 	})
@@ -93,6 +94,7 @@ func TestDivergenceIsNoticed(t *testing.T) {
 // TestLeaderWithABadClock hands over when its clock is off, forwards or back,
 // while log time never goes back.
 func TestLeaderWithABadClock(t *testing.T) {
+	long(t)
 	for _, off := range []time.Duration{time.Hour, -time.Hour} {
 		t.Run(off.String(), func(t *testing.T) {
 			c := newCluster(t, 3, nil)

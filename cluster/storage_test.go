@@ -207,6 +207,7 @@ func (h *hangingLog) IsMonotonic() bool { return true }
 // TestHangingDisk hangs the leader's disk: the others elect somebody, and the
 // node that hangs gives itself up, or goes on when the disk answers again.
 func TestHangingDisk(t *testing.T) {
+	long(t)
 	disks := make(map[string]*hangingLog)
 	c := newCluster(t, 3, func(name string, cfg *Config) {
 		cfg.tuning.storeSlow, cfg.tuning.storeDead = 500*time.Millisecond, patience

@@ -40,6 +40,7 @@ type Fault struct {
 	Target string `json:"target,omitempty"` // node or link
 	Detail string `json:"detail,omitempty"`
 	Start  int64  `json:"start"`
+	Struck int64  `json:"struck,omitempty"` // when it had taken effect
 	End    int64  `json:"end"`
 	Error  string `json:"error,omitempty"`
 }

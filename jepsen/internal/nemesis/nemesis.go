@@ -134,7 +134,7 @@ func (p *Plan) once(ctx context.Context, f Fault, e *env, hold time.Duration) {
 	if errors.Is(err, errNothing) {
 		return
 	}
-	record.Target, record.Detail = hurt.target, hurt.detail
+	record.Target, record.Detail, record.Struck = hurt.target, hurt.detail, p.Rec.Now()
 	p.Log("%s %s %s", f.Name, hurt.target, hurt.detail)
 	sleep(ctx, hold)
 	if hurt.heal != nil {

@@ -15,7 +15,7 @@ func sample() *history.History {
 	second := int64(time.Second)
 	h := &history.History{
 		Header: history.Header{Workload: "keyed-send", Faults: []string{"kill"}, Nodes: []string{"n1"}, Seed: 7, StartedAt: time.Unix(0, 0).UTC()},
-		Faults: []history.Fault{{Name: "kill", Target: "n1", Start: 2 * second, End: 4 * second}},
+		Faults: []history.Fault{{Name: "kill", Target: "n1", Start: 1 * second, Struck: 2 * second, End: 4 * second}},
 		Phases: []history.Phase{{Name: history.PhaseRun, At: 0}, {Name: history.PhaseHeal, At: 10 * second}},
 	}
 	for i, o := range []history.Op{
@@ -44,7 +44,7 @@ func TestSummary(t *testing.T) {
 	var text bytes.Buffer
 	s.Write(&text)
 	for _, want := range []string{
-		`send +2 +1 +1\n`, `fault kill +1 times`, `longest time without a change: 7s`, `seed 7`,
+		`send +2 +1 +1\n`, `fault kill +1 times; the next send succeeded 7s later \(median\), 7s at most`, `longest time without a change: 7s`, `seed 7`,
 		`FAILED: 1 violations`, `keys/appended-twice: one key, two messages \(operations 1, 5\)`,
 	} {
 		if !regexp.MustCompile(want).Match(text.Bytes()) {

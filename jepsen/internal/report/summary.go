@@ -31,9 +31,21 @@ type KindCount struct {
 
 // FaultCount counts one kind of fault.
 type FaultCount struct {
-	Name   string
-	Count  int
-	Failed int // could not be injected or healed
+	Name       string
+	Count      int
+	Failed     int // could not be injected or healed
+	recoveries []time.Duration
+}
+
+// Recovery is the time from a fault to the answer of the first new send that
+// succeeded: the median over all of its kind, and the longest. ok is false
+// where no send followed.
+func (f *FaultCount) Recovery() (median, longest time.Duration, ok bool) {
+	if len(f.recoveries) == 0 {
+		return 0, 0, false
+	}
+	slices.Sort(f.recoveries)
+	return f.recoveries[len(f.recoveries)/2], f.recoveries[len(f.recoveries)-1], true
 }
 
 // Gap is the longest time of the run in which no change succeeded.
@@ -72,6 +84,25 @@ func Summarize(h *history.History, results []checker.Result) *Summary {
 		s.Kinds = append(s.Kinds, *k)
 	}
 	slices.SortFunc(s.Kinds, func(a, b KindCount) int { return cmp.Compare(a.Kind, b.Kind) })
+	s.countFaults(h)
+	return s
+}
+
+// countFaults also finds out how soon sends succeeded again.
+func (s *Summary) countFaults(h *history.History) {
+	var sends []*history.Op // good ones, in order of start
+	for _, o := range h.Ops {
+		if o.Kind == history.Send && o.Outcome == history.OK {
+			sends = append(sends, o)
+		}
+	}
+	soonest := make([]int64, len(sends)) // end among this and all later ones
+	for i := len(sends) - 1; i >= 0; i-- {
+		soonest[i] = sends[i].End
+		if i+1 < len(sends) {
+			soonest[i] = min(soonest[i], soonest[i+1])
+		}
+	}
 	for _, f := range h.Faults {
 		i := slices.IndexFunc(s.Faults, func(c FaultCount) bool { return c.Name == f.Name })
 		if i < 0 {
@@ -82,8 +113,11 @@ func Summarize(h *history.History, results []checker.Result) *Summary {
 		if f.Error != "" {
 			s.Faults[i].Failed++
 		}
+		next, _ := slices.BinarySearchFunc(sends, f.Struck, func(o *history.Op, at int64) int { return cmp.Compare(o.Start, at) })
+		if f.Struck > 0 && next < len(sends) {
+			s.Faults[i].recoveries = append(s.Faults[i].recoveries, time.Duration(soonest[next]-f.Struck))
+		}
 	}
-	return s
 }
 
 // isChange reports whether the kind changes something.
@@ -143,6 +177,9 @@ func (s *Summary) Write(w io.Writer) {
 		fmt.Fprintf(w, "  fault %-18s %4d times", f.Name, f.Count)
 		if f.Failed > 0 {
 			fmt.Fprintf(w, ", %d of them with an error", f.Failed)
+		}
+		if median, longest, ok := f.Recovery(); ok {
+			fmt.Fprintf(w, "; the next send succeeded %v later (median), %v at most", median.Round(time.Millisecond), longest.Round(time.Millisecond))
 		}
 		fmt.Fprintln(w)
 	}

@@ -83,7 +83,7 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 	f.Uint64Var(&c.Caps.MaxDataBytes, "max-data-bytes", 0, "cap of the default spool: payload bytes; 0: none")
 	f.Uint64Var(&c.Caps.MaxDedupKeys, "max-dedup-keys", 0, "cap of the default spool: remembered keys; 0: none")
 	f.TextVar(&c.LogLevel, "log-level", slog.LevelInfo, "least `level` to log: debug, info, warn or error")
-	f.BoolVar(&c.AccessLog, "access-log", true, "log each call to the API, without keys, tokens or payloads")
+	f.BoolVar(&c.AccessLog, "access-log", false, "log each call to the API, without keys, tokens or payloads")
 	f.String(flagConfig, "", "YAML file with any of these settings, by the names of the flags")
 }
 

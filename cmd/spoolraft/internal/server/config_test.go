@@ -60,7 +60,7 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Expect != 1 || c.LogStore != "wal" || c.MaxPayload != 1<<20 || !c.AccessLog || c.caps() != nil {
+	if c.Expect != 1 || c.LogStore != "wal" || c.MaxPayload != 1<<20 || c.AccessLog || c.caps() != nil {
 		t.Errorf("resolved to %+v", c)
 	}
 	// A cap of 0 that is asked for lifts one.

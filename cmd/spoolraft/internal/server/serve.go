@@ -113,6 +113,7 @@ func (c *Config) cluster(logger *slog.Logger) cluster.Config {
 		Expect:     c.Expect,
 		LogStore:   c.LogStore,
 		Caps:       c.caps(),
+		Clock:      testClock(),
 		Logger:     logger,
 	}
 }

@@ -61,6 +61,7 @@ func TestJudge(t *testing.T) {
 // one: it founds nothing, votes for nobody and serves nobody.
 func TestWipedNodeStaysOut(t *testing.T) {
 	long(t)
+	t.Parallel()
 	c := newCluster(t, 3, func(_ string, cfg *Config) { cfg.tuning.leaderWait = 100 * time.Millisecond })
 	makeQueue(t, c.nodes["a"], "q")
 	out := c.otherNames(name(c.leader()))[0]
@@ -96,6 +97,7 @@ func TestWipedNodeStaysOut(t *testing.T) {
 
 // TestFoundingIsResumed stops a founder between the decision and raft's start.
 func TestFoundingIsResumed(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	id, err := loadIdentity(dir, "a")
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 )
 
 func TestKeyedSendThroughEveryNode(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	makeQueue(t, c.nodes["a"], "q")
 	first := mustDo(t, c.nodes["a"], keyed("q", "k", "hello"))
@@ -29,6 +30,7 @@ func TestKeyedSendThroughEveryNode(t *testing.T) {
 }
 
 func TestConcurrentSendersOfOneKey(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	makeQueue(t, c.nodes["a"], "q")
 	const senders = 64
@@ -58,6 +60,7 @@ func TestConcurrentSendersOfOneKey(t *testing.T) {
 }
 
 func TestManyCommandsThroughAllNodes(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	makeQueue(t, c.nodes["b"], "q")
 	const each, workers = 40, 8
@@ -82,6 +85,7 @@ func TestManyCommandsThroughAllNodes(t *testing.T) {
 }
 
 func TestRestart(t *testing.T) {
+	t.Parallel()
 	for _, store := range []string{LogStoreWAL, LogStoreBolt} {
 		t.Run(store, func(t *testing.T) {
 			c := newCluster(t, 3, func(_ string, cfg *Config) { cfg.LogStore = store })
@@ -128,6 +132,7 @@ func TestRestart(t *testing.T) {
 }
 
 func TestSingleNode(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 1, nil)
 	n := c.nodes["a"]
 	makeQueue(t, n, "q")
@@ -145,6 +150,7 @@ func TestSingleNode(t *testing.T) {
 }
 
 func TestCapsComeFromTheConfiguration(t *testing.T) {
+	t.Parallel()
 	caps := fsm.Caps{MaxMessages: 2}
 	c := newCluster(t, 3, func(_ string, cfg *Config) { cfg.Caps = &caps })
 	makeQueue(t, c.nodes["a"], "q")
@@ -156,6 +162,7 @@ func TestCapsComeFromTheConfiguration(t *testing.T) {
 }
 
 func TestReads(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	makeQueue(t, c.nodes["a"], "q")
 	payload := "\x00\xff\xfe not text"
@@ -186,6 +193,7 @@ func TestReads(t *testing.T) {
 
 // TestReadAfterWrite reads at one node what was written at another.
 func TestReadAfterWrite(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	makeQueue(t, c.nodes["a"], "q")
 	for i := range 50 {
@@ -199,6 +207,7 @@ func TestReadAfterWrite(t *testing.T) {
 // TestUnreadableEntryStopsTheNode puts an entry into the log that this version
 // does not know.
 func TestUnreadableEntryStopsTheNode(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 1, nil)
 	n := c.nodes["a"]
 	makeQueue(t, n, "q")

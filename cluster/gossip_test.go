@@ -13,6 +13,7 @@ import (
 // rubbish at the gossip ports, and moves one to another address.
 func TestGossip(t *testing.T) {
 	long(t)
+	t.Parallel()
 	dir := t.TempDir()
 	nodes := make(map[string]*Node)
 	var seed string

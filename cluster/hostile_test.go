@@ -68,6 +68,7 @@ func TestHostilePeerPort(t *testing.T) {
 
 // TestStrangersAreRefused has a node of one cluster call one of another.
 func TestStrangersAreRefused(t *testing.T) {
+	t.Parallel()
 	one, two := newCluster(t, 1, nil), newCluster(t, 1, nil)
 	a, b := one.nodes["a"], two.nodes["a"]
 	d := &dialer{network: tcpNetwork{}, discovery: two.hub.Discovery(), self: a.self, cluster: a.clusterID}

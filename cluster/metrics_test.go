@@ -20,6 +20,7 @@ func counterValue(t *testing.T, m prometheus.Metric) float64 {
 }
 
 func TestCollectors(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 1, nil)
 	n := c.nodes["a"]
 	makeQueue(t, n, "q")

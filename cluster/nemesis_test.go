@@ -16,6 +16,7 @@ import (
 // every key that was confirmed, and no other, is one message.
 func TestNothingLostNothingTwice(t *testing.T) {
 	long(t)
+	t.Parallel()
 	c := newCluster(t, 3, func(_ string, cfg *Config) { cfg.tuning.leaderWait = 2 * time.Second })
 	makeQueue(t, c.nodes["a"], "q")
 	stop := make(chan struct{})

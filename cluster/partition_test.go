@@ -12,6 +12,7 @@ import (
 // TestPartitionedLeader cuts the leader off. It can confirm nothing any more;
 // the others go on; when it comes back nothing is lost or doubled.
 func TestPartitionedLeader(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	makeQueue(t, c.nodes["a"], "q")
 	old := c.leader()
@@ -53,6 +54,7 @@ func TestPartitionedLeader(t *testing.T) {
 // their outcome is unknown, no key stays in flight, and retries make one message
 // of each.
 func TestLeadershipLostInFlight(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	makeQueue(t, c.nodes["a"], "q")
 	old := c.leader()
@@ -98,6 +100,7 @@ func TestLeadershipLostInFlight(t *testing.T) {
 // TestForwardOverABrokenLink breaks the link to the leader after a command was
 // written to it: the outcome is unknown, and a retry does not double it.
 func TestForwardOverABrokenLink(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	makeQueue(t, c.nodes["a"], "q")
 	leader := c.leader()
@@ -118,6 +121,7 @@ func TestForwardOverABrokenLink(t *testing.T) {
 }
 
 func TestWithoutAMajority(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, func(_ string, cfg *Config) { cfg.tuning.leaderWait = 200 * time.Millisecond })
 	makeQueue(t, c.nodes["a"], "q")
 	c.stop("b")
@@ -143,6 +147,7 @@ func TestWithoutAMajority(t *testing.T) {
 
 // TestSurvivorsGoOn stops the leader without a word, as a crash does.
 func TestSurvivorsGoOn(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	makeQueue(t, c.nodes["a"], "q")
 	old := c.leader()

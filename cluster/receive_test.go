@@ -51,6 +51,7 @@ func mustReceive(t *testing.T, ch <-chan received) fsm.Result {
 }
 
 func TestWaitingReceiveWakesOnEveryNode(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	makeQueue(t, c.nodes["a"], "q")
 	leader := c.leader()
@@ -67,6 +68,7 @@ func TestWaitingReceiveWakesOnEveryNode(t *testing.T) {
 }
 
 func TestEmptyReceiveLeavesNoEntry(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	makeQueue(t, c.nodes["a"], "q")
 	leader := c.leader()
@@ -89,6 +91,7 @@ func TestEmptyReceiveLeavesNoEntry(t *testing.T) {
 // TestWakeByTime wakes receives by a delay and by a lease that run out, with no
 // other traffic.
 func TestWakeByTime(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	patch := fsm.Patch{Set: fsm.FieldLeaseTimeout, To: fsm.Settings{LeaseTimeoutSeconds: 100}}
 	mustDo(t, c.nodes["a"], fsm.Command{Op: fsm.OpCreateQueue, Queue: "q", Patch: patch})
@@ -108,6 +111,7 @@ func TestWakeByTime(t *testing.T) {
 
 // TestExpiryWithoutTraffic has time advance in the log although nobody asks.
 func TestExpiryWithoutTraffic(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	patch := fsm.Patch{Set: fsm.FieldRetention, To: fsm.Settings{RetentionSeconds: 60}}
 	mustDo(t, c.nodes["a"], fsm.Command{Op: fsm.OpCreateQueue, Queue: "q", Patch: patch})
@@ -124,6 +128,7 @@ func TestExpiryWithoutTraffic(t *testing.T) {
 
 func TestWaitSurvivesFailover(t *testing.T) {
 	long(t)
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	makeQueue(t, c.nodes["a"], "q")
 	old := c.leader()
@@ -139,6 +144,7 @@ func TestWaitSurvivesFailover(t *testing.T) {
 
 // TestWaitSurvivesHandover keeps a receive that waits at the leader itself.
 func TestWaitSurvivesHandover(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	makeQueue(t, c.nodes["a"], "q")
 	old := c.leader()
@@ -156,6 +162,7 @@ func TestWaitSurvivesHandover(t *testing.T) {
 // TestGoneReceiver gives no lease to a client that went away, whether it was
 // waiting or already being granted a message.
 func TestGoneReceiver(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	makeQueue(t, c.nodes["a"], "q")
 	leader := c.leader()
@@ -186,6 +193,7 @@ func TestGoneReceiver(t *testing.T) {
 // TestManyWaiters wakes as many as there are messages.
 func TestManyWaiters(t *testing.T) {
 	long(t)
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	makeQueue(t, c.nodes["a"], "q")
 	leader := c.leader()

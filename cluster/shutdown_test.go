@@ -13,6 +13,7 @@ import (
 // TestShutdownHandsOver stops the leader while others send. Nobody gets an
 // unknown outcome, and the lead changes by handover, not by timeout.
 func TestShutdownHandsOver(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	makeQueue(t, c.nodes["a"], "q")
 	old := c.leader()
@@ -65,6 +66,7 @@ func TestShutdownHandsOver(t *testing.T) {
 
 // TestShutdownEndsWaits answers the receives that wait at a node that stops.
 func TestShutdownEndsWaits(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	makeQueue(t, c.nodes["a"], "q")
 	leader := c.leader()

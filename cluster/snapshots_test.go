@@ -12,6 +12,7 @@ import (
 // are gone from the logs of the others.
 func TestLaggingFollowerInstallsASnapshot(t *testing.T) {
 	long(t)
+	t.Parallel()
 	c := newCluster(t, 3, func(_ string, cfg *Config) {
 		cfg.tuning.snapshotBytes, cfg.tuning.segment = 64<<10, 64<<10
 	})
@@ -53,6 +54,7 @@ func TestLaggingFollowerInstallsASnapshot(t *testing.T) {
 
 // TestSnapshotsBoundTheLog writes much more than is kept.
 func TestSnapshotsBoundTheLog(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 1, func(_ string, cfg *Config) { cfg.tuning.snapshotBytes = 128 << 10 })
 	n := c.nodes["a"]
 	makeQueue(t, n, "q")
@@ -74,6 +76,7 @@ func TestSnapshotsBoundTheLog(t *testing.T) {
 
 // TestDivergenceIsNoticed changes the state of one node behind raft's back.
 func TestDivergenceIsNoticed(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	makeQueue(t, c.nodes["a"], "q")
 	c.settled()
@@ -95,6 +98,7 @@ func TestDivergenceIsNoticed(t *testing.T) {
 // while log time never goes back.
 func TestLeaderWithABadClock(t *testing.T) {
 	long(t)
+	t.Parallel()
 	for _, off := range []time.Duration{time.Hour, -time.Hour} {
 		t.Run(off.String(), func(t *testing.T) {
 			c := newCluster(t, 3, nil)

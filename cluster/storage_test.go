@@ -108,6 +108,7 @@ var damages = []damage{
 // TestDamagedFilesAreRefused breaks the files of a stopped node, each in its own
 // copy of the directory.
 func TestDamagedFilesAreRefused(t *testing.T) {
+	t.Parallel()
 	whole := map[string]string{LogStoreWAL: dataDir(t, LogStoreWAL), LogStoreBolt: dataDir(t, LogStoreBolt)}
 	for _, d := range damages {
 		t.Run(d.name, func(t *testing.T) {
@@ -172,6 +173,7 @@ func dataDir(t *testing.T, store string) string {
 }
 
 func TestDataDirectoryIsUsedOnce(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	n, err := Start(t.Context(), alone(dir, ""))
 	if err != nil {
@@ -208,6 +210,7 @@ func (h *hangingLog) IsMonotonic() bool { return true }
 // node that hangs gives itself up, or goes on when the disk answers again.
 func TestHangingDisk(t *testing.T) {
 	long(t)
+	t.Parallel()
 	disks := make(map[string]*hangingLog)
 	c := newCluster(t, 3, func(name string, cfg *Config) {
 		cfg.tuning.storeSlow, cfg.tuning.storeDead = 500*time.Millisecond, patience
@@ -270,6 +273,7 @@ func lead(t *testing.T, c *testCluster, name string) {
 
 // TestFullDisk refuses writes while the disk is nearly full, and recovers.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	free := make(chan uint64, 1)
 	free <- 1 << 30
 	c := newCluster(t, 1, func(_ string, cfg *Config) {

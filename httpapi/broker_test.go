@@ -134,8 +134,22 @@ func (b *fakeBroker) Do(_ context.Context, c *fsm.Command) (fsm.Result, error) {
 	if b.onDo != nil {
 		return b.onDo(*c)
 	}
-	return b.result, b.err
+	return plausible(b.result), b.err
 }
+
+// plausible fills in what every answer of a machine has.
+func plausible(r fsm.Result) fsm.Result {
+	if r.Code == fsm.CodeOK && r.ID == (fsm.MessageID{}) {
+		r.ID = fsm.MessageID{Queue: 1, Message: 1}
+	}
+	if r.Queue == nil {
+		r.Queue = &someQueue
+	}
+	return r
+}
+
+// someQueue is a queue for answers in which it does not matter.
+var someQueue = fsm.QueueInfo{Name: "orders", UID: "1", State: fsm.QueueActive, Settings: fsm.DefaultSettings(), EffectiveRetentionSeconds: 60}
 
 func (b *fakeBroker) Receive(ctx context.Context, _, _ string, _ time.Duration) (fsm.Result, error) {
 	b.mu.Lock()
@@ -144,7 +158,7 @@ func (b *fakeBroker) Receive(ctx context.Context, _, _ string, _ time.Duration) 
 	if b.onWait != nil {
 		return b.onWait(ctx)
 	}
-	return b.result, b.err
+	return plausible(b.result), b.err
 }
 
 func (b *fakeBroker) Read(_ context.Context, q fsm.Query) (fsm.Answer, error) {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -44,7 +45,10 @@ func template(path string) string {
 
 // operationOf finds the route that a request meets, nil for none.
 func operationOf(r *http.Request) *operation {
-	segments := strings.Split(r.URL.Path, "/")
+	segments := strings.Split(r.URL.EscapedPath(), "/")
+	for i := range segments {
+		segments[i], _ = url.PathUnescape(segments[i])
+	}
 	for i := range operations {
 		op := &operations[i]
 		pattern := strings.Split(op.path, "/")

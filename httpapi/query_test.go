@@ -105,8 +105,7 @@ func TestQueryRules(t *testing.T) {
 	}
 	for _, test := range tests {
 		b := &fakeBroker{
-			result: fsm.Result{Queue: &fsm.QueueInfo{}},
-			answer: fsm.Answer{QueueNumber: 1, Queues: make([]fsm.QueueStats, 1)},
+			answer: fsm.Answer{QueueNumber: 1, Queues: []fsm.QueueStats{{QueueInfo: someQueue}}},
 		}
 		var h header
 		if strings.Contains(test.target, "/ack") {
@@ -137,7 +136,7 @@ func TestQueriesAsAsked(t *testing.T) {
 		{"/v1/spools/s1/queues/q1", fsm.Query{Kind: fsm.QueryQueue, Spool: "s1", Queue: "q1"}},
 	}
 	for _, test := range tests {
-		b := &fakeBroker{answer: fsm.Answer{QueueNumber: 1, Queues: make([]fsm.QueueStats, 1)}}
+		b := &fakeBroker{answer: fsm.Answer{QueueNumber: 1, Queues: []fsm.QueueStats{{QueueInfo: someQueue}}}}
 		wantStatus(t, do(newTestServer(t, b), "GET", test.target, ""), 200)
 		if !reflect.DeepEqual(b.queries[0], test.want) {
 			t.Errorf("%s: %+v, want %+v", test.target, b.queries[0], test.want)

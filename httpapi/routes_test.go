@@ -8,7 +8,7 @@ import (
 )
 
 func TestPaths(t *testing.T) {
-	s := newTestServer(t, &fakeBroker{answer: fsm.Answer{Queues: make([]fsm.QueueStats, 1)}})
+	s := newTestServer(t, &fakeBroker{answer: fsm.Answer{Queues: []fsm.QueueStats{{QueueInfo: someQueue}}}})
 	long := strings.Repeat("q", 128)
 	tests := []struct {
 		method, target string

@@ -90,7 +90,7 @@ func TestSettingsBodies(t *testing.T) {
 		{strings.Repeat(`{"recvRateLimit":`, 3000), false},
 	}
 	for _, test := range tests {
-		b := &fakeBroker{result: fsm.Result{Queue: &fsm.QueueInfo{}}}
+		b := &fakeBroker{}
 		w := do(newTestServer(t, b), "PUT", testQueue, test.body)
 		if _, asked := b.asked(); (asked == 1) != test.ok {
 			t.Errorf("%.80s: proposed %d times", test.body, asked)
@@ -108,7 +108,7 @@ func TestSettingsBodies(t *testing.T) {
 }
 
 func TestSettingsAsProposed(t *testing.T) {
-	b := &fakeBroker{result: fsm.Result{Queue: &fsm.QueueInfo{}}}
+	b := &fakeBroker{}
 	s := newTestServer(t, b)
 	body := `{"leaseTimeoutSeconds":1,"maxRetries":2,"dedupWindowSeconds":3,"retentionSeconds":64,"recvRateLimit":{"intervalMicros":5,"burst":6}}`
 	wantStatus(t, do(s, "PATCH", testQueue, body), 200)
@@ -157,7 +157,7 @@ func TestPatchOfNothing(t *testing.T) {
 }
 
 func TestJSONBodyTooLarge(t *testing.T) {
-	b := &fakeBroker{result: fsm.Result{Queue: &fsm.QueueInfo{}}}
+	b := &fakeBroker{}
 	s := newTestServer(t, b)
 	fits := "{" + strings.Repeat(" ", maxJSONBytes-2) + "}"
 	wantStatus(t, do(s, "PUT", testQueue, fits), 201)

@@ -158,6 +158,7 @@ func (g *gossip) Address(nodeID, instanceID string) (string, bool) {
 func (g *gossip) Close() error {
 	close(g.stop)
 	g.done.Wait()
+	g.remember()
 	return errors.Join(g.list.Leave(time.Second), g.list.Shutdown())
 }
 

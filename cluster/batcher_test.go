@@ -187,7 +187,7 @@ func TestWellFormed(t *testing.T) {
 		"unknown op": func(c *fsm.Command) { c.Op = 200 },
 		"spool":      func(c *fsm.Command) { c.Spool = "a b" },
 		"queue":      func(c *fsm.Command) { c.Queue = strings.Repeat("q", 200) },
-		"payload":    func(c *fsm.Command) { c.Payload = strings.Repeat("x", maxPayloadBytes+1) },
+		"payload":    func(c *fsm.Command) { c.Payload = strings.Repeat("x", fsm.MaxPayloadBytes+1) },
 		"uid":        func(c *fsm.Command) { c.UID = strings.Repeat("u", 65) },
 		"no spool":   func(c *fsm.Command) { c.Spool = "" },
 	} {

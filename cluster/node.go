@@ -109,7 +109,7 @@ func (n *Node) build() {
 	}
 	n.batcher.raft, n.batcher.nowMs, n.batcher.full, n.batcher.observe = n.raft.Load, n.replica.nowMs, n.disk.full.Load, n.metrics.committed
 	n.forwarder = &forwarder{leader: n.leaderLink, sent: func(k int) { n.metrics.forwardedOut.Add(float64(k)) }}
-	n.waits = newWaits(n.replica.receivable, t.turnTimeout)
+	n.waits = newWaits(n.replica.receivable, n.replica.queueName, t.turnTimeout)
 	n.mesh = newMesh(n)
 	n.confirmer = &confirmer{office: n.office.Load, voters: n.voters, peer: n.mesh.link, timeout: t.confirmTimeout}
 	n.discovery = n.cfg.Discovery

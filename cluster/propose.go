@@ -115,9 +115,6 @@ func (n *Node) answerReceive(i *item, leads bool) {
 	}
 }
 
-// maxPayloadBytes is what one entry of the log can hold, with room to spare.
-const maxPayloadBytes = fsm.MaxPayloadBytes - 1<<20
-
 // wellFormed refuses what would not come out of the log as it went in: an entry
 // that cannot be read stops every node.
 func wellFormed(c *fsm.Command) bool {
@@ -125,7 +122,7 @@ func wellFormed(c *fsm.Command) bool {
 	case c.Op < fsm.OpInit || c.Op > fsm.OpAckAndSend,
 		c.Op != fsm.OpInit && !fsm.ValidName(c.Spool),
 		c.Queue != "" && !fsm.ValidName(c.Queue),
-		len(c.Payload) > maxPayloadBytes, len(c.UID) > 64, len(c.ClusterID) > 64:
+		!c.Patch.Valid(), len(c.Payload) > fsm.MaxPayloadBytes, len(c.UID) > 64, len(c.ClusterID) > 64:
 		return false
 	}
 	return true

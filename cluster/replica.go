@@ -187,6 +187,13 @@ func (r *replica) receivable(spool, queue string) (code fsm.Code, visible int, w
 	return code, visible, wakeAtMs, nowMs
 }
 
+// queueName is [fsm.Machine.QueueName].
+func (r *replica) queueName(number uint64) (spool, queue string, ok bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.m.QueueName(number)
+}
+
 // due reports whether time has to advance in the log for something to happen.
 func (r *replica) due() bool {
 	r.mu.RLock()

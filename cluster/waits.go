@@ -16,6 +16,7 @@ import (
 // asked, or is gone, or the turn has lasted too long.
 type waits struct {
 	receivable func(spool, queue string) (code fsm.Code, visible int, wakeAtMs, nowMs int64)
+	queueName  func(number uint64) (spool, queue string, ok bool)
 	turn       time.Duration
 
 	mu     sync.Mutex
@@ -47,8 +48,8 @@ type waiter struct {
 	since time.Time // of the turn
 }
 
-func newWaits(receivable func(string, string) (fsm.Code, int, int64, int64), turn time.Duration) *waits {
-	return &waits{receivable: receivable, turn: turn, queues: make(map[queueKey]*waitQueue), kick: make(chan struct{}, 1)}
+func newWaits(receivable func(string, string) (fsm.Code, int, int64, int64), queueName func(uint64) (string, string, bool), turn time.Duration) *waits {
+	return &waits{receivable: receivable, queueName: queueName, turn: turn, queues: make(map[queueKey]*waitQueue), kick: make(chan struct{}, 1)}
 }
 
 // serve opens and closes the waits with the leadership.
@@ -193,24 +194,31 @@ func (w *waits) applied(b *fsm.Batch) {
 		return
 	}
 	touched := make(map[*waitQueue]struct{})
-	spools := make(map[string]struct{})
+	touch := func(spool, queue string) {
+		if q := w.queues[queueKey{spool, queue}]; q != nil {
+			touched[q] = struct{}{}
+		}
+	}
 	for i := range b.Commands {
 		c := &b.Commands[i]
 		switch c.Op {
-		case fsm.OpSend, fsm.OpAckAndSend, fsm.OpUpdateQueue, fsm.OpDeleteQueue:
-			if q := w.queues[queueKey{c.Spool, c.Queue}]; q != nil {
-				touched[q] = struct{}{}
-			}
-		case fsm.OpNack, fsm.OpRelease, fsm.OpRecover, fsm.OpSetCaps:
-			// These name the queue by its number, or none.
-			spools[c.Spool] = struct{}{}
+		case fsm.OpSend, fsm.OpUpdateQueue, fsm.OpDeleteQueue:
+			touch(c.Spool, c.Queue)
+			continue
+		case fsm.OpAckAndSend:
+			touch(c.Spool, c.Queue)
 		}
-	}
-	if len(spools) > 0 {
-		for k, q := range w.queues {
-			if _, ok := spools[k.spool]; ok {
-				touched[q] = struct{}{}
+		spool, queue, ok := w.queueName(c.Token.Queue)
+		switch {
+		case c.Op == fsm.OpSetCaps, !ok && c.Token.Queue != 0:
+			// The whole spool, or a queue that has gone with its last message.
+			for k := range w.queues {
+				if k.spool == c.Spool {
+					touch(k.spool, k.queue)
+				}
 			}
+		case c.Op == fsm.OpNack, c.Op == fsm.OpRelease, c.Op == fsm.OpRecover:
+			touch(spool, queue)
 		}
 	}
 	var woken []*waiter

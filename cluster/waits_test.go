@@ -32,8 +32,11 @@ func (q *fakeQueue) receivable(string, string) (fsm.Code, int, int64, int64) {
 	return code, visible, wake, now.UnixMilli()
 }
 
+// queueName knows queue 1 only.
+func (q *fakeQueue) queueName(number uint64) (spool, queue string, ok bool) { return "s", "q", number == 1 }
+
 func openWaits(q *fakeQueue) (*waits, func(n int) []*waiter, *atomic.Int64) {
-	w := newWaits(q.receivable, time.Second)
+	w := newWaits(q.receivable, q.queueName, time.Second)
 	w.serve(true)
 	woken := new(atomic.Int64)
 	add := func(n int) (ws []*waiter) {
@@ -84,7 +87,7 @@ func TestWakesAsManyAsThereAreMessages(t *testing.T) {
 	if woken.Load() != 4 {
 		t.Error("another queue's message woke somebody")
 	}
-	b.Commands[0] = fsm.Command{Op: fsm.OpNack, Spool: "s"}
+	b.Commands[0] = fsm.Command{Op: fsm.OpNack, Spool: "s", Token: fsm.Token{Queue: 1}}
 	w.applied(b)
 	if woken.Load() != 10 {
 		t.Errorf("%d woken", woken.Load())
@@ -109,8 +112,20 @@ func TestRefusalWakesAll(t *testing.T) {
 	}
 }
 
+func TestAQueueThatDrainedTellsItsWaiters(t *testing.T) {
+	q := new(fakeQueue)
+	w, add, woken := openWaits(q)
+	add(3)
+	q.code = fsm.CodeQueueNotFound
+	w.applied(&fsm.Batch{Commands: []fsm.Command{{Op: fsm.OpAck, Spool: "s", Token: fsm.Token{Queue: 2}}}})
+	if woken.Load() != 3 {
+		t.Errorf("%d woken", woken.Load())
+	}
+}
+
 func TestLostLeadTellsWaiters(t *testing.T) {
-	w := newWaits(new(fakeQueue).receivable, time.Second)
+	q := new(fakeQueue)
+	w := newWaits(q.receivable, q.queueName, time.Second)
 	lost := 0
 	tell := func(l bool) {
 		if l {

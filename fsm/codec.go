@@ -9,7 +9,7 @@ import (
 // Limits of the log format. Decoding refuses what is beyond them, so that
 // hostile bytes cannot make a node allocate more than they are long.
 const (
-	MaxPayloadBytes  = 64 << 20 // whatever the server is configured to allow
+	MaxPayloadBytes  = 32 << 20 // whatever a server is configured to allow; fits an entry of every log store
 	MaxBatchCommands = 1 << 16
 
 	maxTimeMs         = 1 << 50 // far from overflow in any unit used

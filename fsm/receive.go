@@ -100,6 +100,16 @@ func (m *Machine) Receivable(spoolName, queueName string, nowMs int64) (code Cod
 	return CodeEmpty, 0, wakeAtMs
 }
 
+// QueueName is the spool and the name of the queue of that number, for callers
+// who know it from a token.
+func (m *Machine) QueueName(number uint64) (spoolName, queueName string, ok bool) {
+	q, ok := m.queues.Get(number)
+	if !ok {
+		return "", "", false
+	}
+	return q.spool, q.name, true
+}
+
 // peek returns the queue of that name to look at, not to change.
 func (m *Machine) peek(spoolName, queueName string, nowMs int64) (*queue, bool) {
 	sp, ok := m.spools.Get(spoolName)

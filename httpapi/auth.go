@@ -142,7 +142,7 @@ func parseKeyOptions(words []string) (*key, error) {
 		case name == "name":
 			entry.label, err = value, checkLabel(value)
 		default:
-			err = fmt.Errorf("word %d is none of blocked, scopes=... and name=...", i+2)
+			err = fmt.Errorf("word %d is none of blocked, scopes=LIST and name=LABEL", i+2)
 		}
 		if err != nil {
 			return nil, err

@@ -41,10 +41,9 @@ func (c *call) readBody() *problem {
 			return problemTooLarge("payload", c.s.maxPayloadBytes)
 		}
 	}
-	// A receive may wait longer than any body may take, so that the limit holds
-	// while the body is read and no longer.
-	controller := http.NewResponseController(c.w)
-	_ = controller.SetReadDeadline(time.Now().Add(c.s.bodyTimeout))
+	// The deadline holds for the body only: net/http takes it away at its end,
+	// where it begins to watch the connection.
+	_ = http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(c.s.bodyTimeout))
 	buf, err := readExactly(c.r.Body, int(length))
 	c.bytesIn = int64(len(buf))
 	switch {
@@ -53,7 +52,6 @@ func (c *call) readBody() *problem {
 	case err != nil:
 		return problemShortBody
 	}
-	_ = controller.SetReadDeadline(time.Time{})
 	// buf is never written to again, so that it can become the string.
 	c.payload = unsafe.String(unsafe.SliceData(buf), len(buf))
 	return nil

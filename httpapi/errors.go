@@ -56,8 +56,6 @@ var (
 		message: "The queue is being deleted and does not take this call, so nothing was changed. Wait until it is gone, or use another queue."}
 	problemQueueReplaced = &problem{status: 409, kind: "queue_replaced",
 		message: "The queue under this name is not the one with the given uid, so nothing was deleted. The queue you meant is gone already."}
-	problemQueueBusy = &problem{status: 409, kind: "queue_busy",
-		message: "Another change to this queue's settings came first, so this one was not made. Send it again."}
 	problemNotFailed = &problem{status: 409, kind: "not_failed",
 		message: "Only a failed message can be recovered and this one has not failed, so it was left as it is."}
 	problemDedupInFlight = &problem{status: 409, kind: "dedup_in_flight",

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -251,4 +252,53 @@ func TestHandlerPanicKeepsTheServer(t *testing.T) {
 	if text := log.String(); !strings.Contains(text, "a handler panicked") || strings.Contains(text, "secret") {
 		t.Fatalf("%s", text)
 	}
+}
+
+// deadlineConn remembers its read deadline.
+type deadlineConn struct {
+	net.Conn
+	last *atomic.Pointer[time.Time]
+}
+
+func (c deadlineConn) SetReadDeadline(t time.Time) error {
+	c.last.Store(&t)
+	return c.Conn.SetReadDeadline(t)
+}
+
+type deadlineListener struct {
+	net.Listener
+	last *atomic.Pointer[time.Time]
+}
+
+func (l deadlineListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	return deadlineConn{c, l.last}, err
+}
+
+// TestBodyDeadlineIsTakenAway: the limit on a body is none on its command.
+func TestBodyDeadlineIsTakenAway(t *testing.T) {
+	var last atomic.Pointer[time.Time]
+	b := &fakeBroker{onDo: func(fsm.Command) (fsm.Result, error) {
+		if d := last.Load(); d == nil || !d.IsZero() {
+			t.Errorf("the read deadline is %v", d)
+		}
+		return fsm.Result{ID: fsm.MessageID{Queue: 1, Message: 1}}, nil
+	}}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := newTestServer(t, b).HTTPServer()
+	done := make(chan struct{})
+	go func() {
+		_ = server.Serve(deadlineListener{l, &last})
+		close(done)
+	}()
+	c := dial(t, l.Addr().String())
+	c.write(head("Content-Length: 5") + "12345")
+	if w, body := c.read(); w.StatusCode != 201 {
+		t.Fatalf("%d %s", w.StatusCode, body)
+	}
+	_ = server.Close()
+	<-done
 }

@@ -240,8 +240,6 @@ func TestShutdown(t *testing.T) {
 			t.Fatalf("%+v %v", a, a.err)
 		}
 	}
-	wantProblem(t, do(s, "POST", testQueue+"/recv", ""), 503, "")
-	wantStatus(t, do(s, "POST", testQueue+"/send", ""), 201)
 	w := do(s, "GET", "/readyz", "")
 	if w.Code != 503 || fields(t, w)["reason"] == nil {
 		t.Fatalf("%d %s", w.Code, w.Body)
@@ -269,4 +267,17 @@ func TestShutdownDeliversWhatWasGranted(t *testing.T) {
 	if a := <-got; a.status != 200 || a.body != "in time" {
 		t.Fatalf("%+v", a)
 	}
+}
+
+// TestNoNewWaitWhileShuttingDown: a receive that comes late is sent elsewhere
+// at once, and nothing is asked of the broker.
+func TestNoNewWaitWhileShuttingDown(t *testing.T) {
+	b := &fakeBroker{}
+	s := newTestServer(t, b)
+	s.drain(errDraining)
+	wantProblem(t, do(s, "POST", testQueue+"/recv", ""), 503, "")
+	if _, asked := b.asked(); asked != 0 {
+		t.Error("the broker was asked")
+	}
+	wantStatus(t, do(s, "POST", testQueue+"/send", ""), 201)
 }

@@ -196,8 +196,17 @@ func (o *options) startProcesses(ctx context.Context) (deploy.Cluster, error) {
 	}
 	return deploy.NewProcess(deploy.ProcessOptions{
 		Binary: o.binary, Dir: work, Nodes: o.nodes, Seed: o.seed, LogStore: o.logStore,
-		Disks: disks, Disk: fusefs.Options{Journal: o.journal, Lying: o.plant == lyingDisk}, Args: strings.Fields(o.serverArgs),
+		Env: o.environment(), Disks: disks, Disk: fusefs.Options{Journal: o.journal, Lying: o.plant == lyingDisk}, Args: strings.Fields(o.serverArgs),
 	})
+}
+
+// environment makes nodes snapshot early where a fault is about snapshots:
+// with the usual amount of log between two, a short run would see none.
+func (o *options) environment() []string {
+	if strings.Contains(o.faults, "lag") || strings.Contains(o.faults, "snapshot") {
+		return []string{"SPOOLRAFT_TEST_SNAPSHOT_BYTES=100000"}
+	}
+	return nil
 }
 
 // checkCommand checks a kept history again.

@@ -171,7 +171,7 @@ func (s *state) receive(q *queue, nowMs int64) *message {
 	for _, m := range q.messages {
 		free := m.state == "visible" && m.visibleMs <= nowMs
 		free = free || m.state == "pending" && s.luck(DoubleLease, 20)
-		free = free || m.state == "failed" && s.luck(FailedDelivered, 3)
+		free = free || m.state == "failed" && s.has(FailedDelivered)
 		if free {
 			m.state = "pending"
 			m.moves++

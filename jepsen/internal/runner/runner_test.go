@@ -15,70 +15,118 @@ import (
 	"github.com/spoolraft/spoolraft/jepsen/internal/workload"
 )
 
-// runFake makes a short run against the cluster in memory and checks it.
-func runFake(t *testing.T, name string, bug fake.Bug, length time.Duration, names ...string) (*history.History, []checker.Violation) {
-	t.Helper()
+// trial is a short run against the cluster in memory.
+type trial struct {
+	workload string
+	bug      fake.Bug
+	length   time.Duration
+	faults   []string
+	finder   string // the checker that has to find something; "": any outcome ends it
+}
+
+// tries is how often a bug that was not found is looked for, each time for
+// twice as long: what strikes now and then can miss a short run.
+const tries = 3
+
+// look makes the run, and makes it longer while nothing is found.
+func (tr trial) look(dir string) (r result) {
+	for range tries {
+		if r = tr.run(dir); r.err != nil || r.found(tr.finder) {
+			break
+		}
+		tr.length *= 2
+	}
+	return r
+}
+
+// result is what came of a trial.
+type result struct {
+	history    *history.History
+	violations []checker.Violation
+	err        error
+}
+
+// found reports whether the checker found something.
+func (r result) found(checkerName string) bool {
+	return checkerName == "" || slices.ContainsFunc(r.violations, func(v checker.Violation) bool { return v.Checker == checkerName })
+}
+
+// run makes the run and checks it.
+func (tr trial) run(dir string) (r result) {
 	const seed = 11
-	dir := t.TempDir()
-	c, err := deploy.NewFake(3, seed, bug)
+	c, err := deploy.NewFake(3, seed, tr.bug)
 	if err != nil {
-		t.Fatal(err)
+		return result{err: err}
 	}
 	defer c.Close()
-	w, err := workload.New(name)
+	w, err := workload.New(tr.workload)
 	if err != nil {
-		t.Fatal(err)
+		return result{err: err}
 	}
-	faults, err := nemesis.Find(names, c)
+	faults, err := nemesis.Find(tr.faults, c)
 	if err != nil {
-		t.Fatal(err)
+		return result{err: err}
 	}
-	err = Run(context.Background(), Config{
+	r.err = Run(context.Background(), Config{
 		Cluster: c, Workload: w, Faults: faults, Dir: dir, Timeout: 5 * time.Second, Patience: 30 * time.Second,
 		Log: func(string, ...any) {},
 		Header: history.Header{
-			Seed: seed, Workload: name, Faults: names, Deploy: "fake", Plant: string(bug),
-			Concurrency: 12, Rate: 300, TimeMs: length.Milliseconds(), EveryMs: 400,
+			Seed: seed, Workload: tr.workload, Faults: tr.faults, Deploy: "fake", Plant: string(tr.bug),
+			Concurrency: 12, Rate: 300, TimeMs: tr.length.Milliseconds(), EveryMs: 400,
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
+	if r.err != nil {
+		return r
 	}
-	h, err := history.Load(filepath.Join(dir, HistoryFile))
-	if err != nil {
-		t.Fatal(err)
+	if r.history, r.err = history.Load(filepath.Join(dir, HistoryFile)); r.err == nil {
+		r.violations = checker.Violations(checker.Check(r.history))
 	}
-	return h, checker.Violations(checker.Check(h))
+	return r
 }
 
-// together runs the function for each name, several at a time: a run mostly
-// waits.
-func together(t *testing.T, names []string, f func(t *testing.T, name string)) {
-	room := make(chan struct{}, 8)
-	t.Run("all", func(t *testing.T) {
-		for _, name := range names {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				room <- struct{}{}
-				defer func() { <-room }()
-				f(t, name)
-			})
-		}
-	})
+// together makes the trials, several at a time since a run mostly waits, and
+// judges each in a test of its own.
+func together(t *testing.T, trials map[string]trial, judge func(t *testing.T, name string, r result)) {
+	results := map[string]chan result{}
+	room := make(chan struct{}, 10)
+	for name, tr := range trials {
+		out, dir := make(chan result, 1), t.TempDir()
+		results[name] = out
+		go func() {
+			room <- struct{}{}
+			defer func() { <-room }()
+			out <- tr.look(dir)
+		}()
+	}
+	for name, out := range results {
+		t.Run(name, func(t *testing.T) {
+			r := <-out
+			if r.err != nil {
+				t.Fatal(r.err)
+			}
+			judge(t, name, r)
+		})
+	}
 }
+
+// roughly are the faults of most trials.
+var roughly = []string{"kill-leader", "partition"}
 
 func TestCleanRunsPass(t *testing.T) {
-	together(t, workload.Names(), func(t *testing.T, name string) {
-		h, violations := runFake(t, name, "", 3*time.Second, "kill-leader", "partition")
-		for _, v := range violations {
+	trials := map[string]trial{}
+	for _, name := range workload.Names() {
+		trials[name] = trial{workload: name, length: 3 * time.Second, faults: roughly}
+	}
+	together(t, trials, func(t *testing.T, _ string, r result) {
+		for _, v := range r.violations {
 			t.Errorf("%s/%s: %s (%v)", v.Checker, v.Rule, v.Text, v.Ops)
 		}
 		outcomes := map[history.Outcome]int{}
-		for _, o := range h.Ops {
+		for _, o := range r.history.Ops {
 			outcomes[o.Outcome]++
 		}
-		if len(h.Faults) == 0 || outcomes[history.OK] == 0 || outcomes[history.Refused] == 0 {
-			t.Errorf("the run was too easy: %d faults, outcomes %v", len(h.Faults), outcomes)
+		if len(r.history.Faults) == 0 || outcomes[history.OK] == 0 || outcomes[history.Refused] == 0 {
+			t.Errorf("the run was too easy: %d faults, outcomes %v", len(r.history.Faults), outcomes)
 		}
 	})
 }
@@ -119,28 +167,28 @@ var foundBy = map[fake.Bug]struct {
 var briefly = []fake.Bug{fake.ForgetKeys, fake.DoubleLease, fake.AckWithoutAppend, fake.EarlyAnswer, fake.RefuseCommitted}
 
 func TestPlantedBugsAreFound(t *testing.T) {
-	var names []string
+	trials := map[string]trial{}
 	for _, bug := range fake.Bugs() {
 		if testing.Short() && !slices.Contains(briefly, bug) {
 			continue
 		}
-		names = append(names, string(bug))
-	}
-	together(t, names, func(t *testing.T, name string) {
-		want, ok := foundBy[fake.Bug(name)]
+		want, ok := foundBy[bug]
 		if !ok {
-			t.Fatal("nobody says which checker finds it")
+			t.Fatalf("nobody says which checker finds %s", bug)
 		}
-		faults := []string{"kill-leader", "partition"}
+		tr := trial{want.workload, bug, 4 * time.Second, roughly, want.checker}
 		if want.calm {
-			faults = nil
+			tr.faults = nil
 		}
-		_, violations := runFake(t, want.workload, fake.Bug(name), 4*time.Second, faults...)
+		trials[string(bug)] = tr
+	}
+	together(t, trials, func(t *testing.T, name string, r result) {
+		want := foundBy[fake.Bug(name)]
 		found := map[string]int{}
-		for _, v := range violations {
+		for _, v := range r.violations {
 			found[v.Checker+"/"+v.Rule]++
 		}
-		if !slices.ContainsFunc(violations, func(v checker.Violation) bool { return v.Checker == want.checker }) {
+		if !r.found(want.checker) {
 			t.Errorf("not found by the checker %s; found: %v", want.checker, found)
 		}
 		t.Log(found)

@@ -7,7 +7,7 @@ import (
 
 func TestStreamsDependOnSeedAndPathOnly(t *testing.T) {
 	draw := func(seed uint64, path ...any) uint64 { return New(seed, path...).Uint64() }
-	if draw(1, "client", 3) != draw(1, "client", 3) {
+	if first := draw(1, "client", 3); first != draw(1, "client", 3) {
 		t.Error("the same stream drew differently")
 	}
 	seen := map[uint64]string{}

@@ -49,9 +49,7 @@ type run struct {
 // Run makes the run. An error means that it could not be made, and says
 // nothing about the cluster; what the cluster did is in the history.
 func Run(ctx context.Context, c Config) error {
-	for _, node := range c.Cluster.Nodes() {
-		c.Header.Nodes = append(c.Header.Nodes, node)
-	}
+	c.Header.Nodes = append(c.Header.Nodes, c.Cluster.Nodes()...)
 	for _, f := range c.Faults {
 		c.Header.ClockToleranceMs = max(c.Header.ClockToleranceMs, f.ClockToleranceMs)
 	}

@@ -208,7 +208,11 @@ func (s *Summary) writeVerdict(w io.Writer) {
 	}
 	fmt.Fprintf(w, "\nFAILED: %d violations. The first:\n", len(violations))
 	for _, v := range violations[:min(len(violations), shownViolations)] {
-		fmt.Fprintf(w, "  %s/%s: %s (operations %s)\n", v.Checker, v.Rule, v.Text, numbers(v.Ops))
+		fmt.Fprintf(w, "  %s/%s: %s", v.Checker, v.Rule, v.Text)
+		if len(v.Ops) > 0 {
+			fmt.Fprintf(w, " (operations %s)", numbers(v.Ops))
+		}
+		fmt.Fprintln(w)
 	}
 }
 

@@ -33,7 +33,9 @@ func (q *fakeQueue) receivable(string, string) (fsm.Code, int, int64, int64) {
 }
 
 // queueName knows queue 1 only.
-func (q *fakeQueue) queueName(number uint64) (spool, queue string, ok bool) { return "s", "q", number == 1 }
+func (q *fakeQueue) queueName(number uint64) (spool, queue string, ok bool) {
+	return "s", "q", number == 1
+}
 
 func openWaits(q *fakeQueue) (*waits, func(n int) []*waiter, *atomic.Int64) {
 	w := newWaits(q.receivable, q.queueName, time.Second)

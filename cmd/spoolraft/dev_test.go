@@ -27,6 +27,7 @@ func devStarted(t *testing.T, env []string, args ...string) *process {
 var (
 	exportLine = regexp.MustCompile(`(?m)^  export (SPOOLER_\w+=\S+)$`)
 	curlLine   = regexp.MustCompile(`(?m)^  (curl .*)$`)
+	nodeLine   = regexp.MustCompile(`(?m)^  (http://\S+)$`)
 )
 
 // TestDev pastes what dev prints, and uses its exports with the commands.

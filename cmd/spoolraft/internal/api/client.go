@@ -57,6 +57,7 @@ func New(base, key, spool string, timeout time.Duration) (*Client, error) {
 type call struct {
 	method  string
 	path    string // below the spool, escaped
+	beside  bool   // the path is not below the spool, but beside /v1
 	query   url.Values
 	header  http.Header
 	body    []byte        // nil: none
@@ -105,6 +106,9 @@ func (c *Client) do(ctx context.Context, k call) (*answer, error) {
 
 func (c *Client) request(ctx context.Context, k call) (*http.Request, error) {
 	target := c.base + "/spools/" + url.PathEscape(c.spool) + k.path
+	if k.beside {
+		target = strings.TrimSuffix(c.base, "/v1") + k.path
+	}
 	if len(k.query) > 0 {
 		target += "?" + k.query.Encode()
 	}

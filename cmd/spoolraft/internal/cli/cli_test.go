@@ -105,6 +105,9 @@ const statsJSON = `{"total":3,"dataBytes":12,"delayed":1,"visible":1,"pending":1
 const messageJSON = `{"id":"1-1","state":"pending","retries":2,"createdAt":"2026-01-02T03:04:05Z",` +
 	`"leaseExpiresAt":"2026-01-02T03:05:05Z","expiresAt":"2026-01-06T03:04:05Z","handle":"h1"}`
 
+const faultJSON = `{"id":"1","fault":"delay","when":"after","operation":"send","spool":"default","queue":"jobs","delayMs":250,` +
+	`"probability":0.3,"count":5,"seed":7,"matched":9,"injected":2,"hiddenSuccesses":1}`
+
 func leased(payload string) reply {
 	return reply{status: 200, body: payload, header: map[string]string{
 		"Spooler-Message-Id": "1-1", "Spooler-Message-Retries": "0", "Spooler-Lease": "lease1",
@@ -164,6 +167,12 @@ func TestOutput(t *testing.T) {
 		{"inspect-json", "inspect h1 --json", "", []reply{inspected}},
 		{"recover", "recover h1 --delay 1d", "", []reply{{status: 204}}},
 		{"messages", "messages jobs --state pending", "", []reply{{status: 200, body: `{"items":[` + messageJSON + `],"next":"1-1"}`}}},
+		{"faults-add", "faults add delay --when after --operation send --queue jobs --delay 250ms --probability 0.3 --count 5 --seed 7", "", []reply{{status: 201, body: faultJSON}}},
+		{"faults-add-plain", "faults add drop --spool other --json", "", []reply{{status: 201, body: faultJSON}}},
+		{"faults-list", "faults list", "", []reply{{status: 200, body: `{"items":[` + faultJSON + `,{"id":"2","fault":"drop","when":"after","probability":1,"seed":0}]}`}}},
+		{"faults-list-json", "faults list --json", "", []reply{{status: 200, body: `{"items":[]}`}}},
+		{"faults-clear", "faults clear", "", []reply{{status: 204}}},
+		{"faults-clear-two", "faults clear 1 2", "", []reply{{status: 204}}},
 		{"messages-handle", "messages jobs --handle --after 1-0", "", []reply{{status: 200, body: `{"items":[` + messageJSON + `]}`}}},
 	}
 	for _, tt := range tests {

@@ -44,6 +44,11 @@ func TestExitCodes(t *testing.T) {
 		{"lost read", "stats", []reply{{drop: true}}, ExitFailed, -1, "lost"},
 		{"failed read", "queue get q", []reply{refusal(500, "operation_unconfirmed")}, ExitFailed, 1, ""},
 		{"unreadable read", "queue get q", []reply{{status: 200, body: "[]"}}, ExitFailed, 1, "none that this version understands"},
+		{"bad fault", "faults add 418", []reply{refusal(400, "")}, ExitRefused, 1, "The server says so"},
+		{"no faults here", "faults add drop", []reply{refusal(404, "")}, ExitRefused, 1, "started without --faults"},
+		{"no faults to list", "faults list", []reply{refusal(404, "")}, ExitRefused, 1, "started without --faults"},
+		{"no such fault", "faults clear 1 2", []reply{{status: 204}, refusal(404, "rule_not_found")}, ExitRefused, 2, "rule_not_found"},
+		{"lost fault", "faults add drop", []reply{{drop: true}}, ExitUnknown, 1, "lost"},
 		{"lost create", "queue create q", []reply{{drop: true}}, ExitUnknown, 1, "lost"},
 
 		{"keyed, unconfirmed, then stored", "send q x --dedup-key k", []reply{refusal(500, "operation_unconfirmed"), sentAs(200)}, ExitDone, 2, "sending again with the same key"},
@@ -100,6 +105,11 @@ func TestUsage(t *testing.T) {
 		{"odd rate", "queue create q --recv-rate-limit 5", "MICROSECONDS:BURST"},
 		{"discard nothing", "discard", "one of them"},
 		{"discard both", "discard l --handle h", "one of them"},
+		{"no fault", "faults add", "spoolraft faults add FAULT"},
+		{"odd probability", "faults add drop --probability 2", "--probability must be"},
+		{"no fault count", "faults add drop --count 0", "--count must be"},
+		{"short delay", "faults add delay --delay 1us", "--delay must be"},
+		{"faults of a spool", "faults list --spool default", "unknown flag"},
 		{"odd api", "stats --api localhost:8080", "must look like"},
 	}
 	for _, tt := range tests {

@@ -22,13 +22,18 @@ type remote struct {
 
 const defaultAPI = "http://127.0.0.1:8080/v1"
 
-// command makes run a command that speaks to a server. An argument that is
-// missing or too many is told with the command's use line.
+// command makes run a command that speaks to a server about a spool.
 func (r *remote) command(c *cobra.Command, run func(*cobra.Command, *api.Client, []string) error) *cobra.Command {
+	c.Flags().StringVar(&r.spool, "spool", "default", "spool to work in")
+	return r.spoolless(c, run)
+}
+
+// spoolless makes run a command that speaks to a server. An argument that is
+// missing or too many is told with the command's use line.
+func (r *remote) spoolless(c *cobra.Command, run func(*cobra.Command, *api.Client, []string) error) *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&r.api, "api", "", "address of the API (env SPOOLER_API, default "+defaultAPI+")")
 	f.StringVar(&r.key, "key", "", "key to call it with; the environment hides it better (env SPOOLER_KEY)")
-	f.StringVar(&r.spool, "spool", "default", "spool to work in")
 	f.BoolVar(&r.json, "json", false, "print JSON")
 	r.timeout = seconds(30 * time.Second)
 	f.Var(&r.timeout, "timeout", "time for one call, a wait not counted")

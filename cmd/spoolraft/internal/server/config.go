@@ -36,6 +36,7 @@ type Config struct {
 	capsGiven      bool
 	LogLevel       slog.Level
 	AccessLog      bool
+	Faults         bool
 }
 
 // Where the listeners are unless something else is asked for.
@@ -84,6 +85,7 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 	f.Uint64Var(&c.Caps.MaxDedupKeys, "max-dedup-keys", 0, "cap of the default spool: remembered keys; 0: none")
 	f.TextVar(&c.LogLevel, "log-level", slog.LevelInfo, "least `level` to log: debug, info, warn or error")
 	f.BoolVar(&c.AccessLog, "access-log", false, "log each call to the API, without keys, tokens or payloads")
+	f.BoolVar(&c.Faults, "faults", false, "take rules that make calls fail on purpose: for tests of clients only")
 	f.String(flagConfig, "", "YAML file with any of these settings, by the names of the flags")
 }
 

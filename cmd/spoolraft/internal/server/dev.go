@@ -18,6 +18,7 @@ import (
 	"github.com/spoolraft/spoolraft/cluster"
 	"github.com/spoolraft/spoolraft/cmd/spoolraft/internal/cli"
 	"github.com/spoolraft/spoolraft/httpapi"
+	"github.com/spoolraft/spoolraft/httpapi/faults"
 )
 
 const (
@@ -32,6 +33,7 @@ type devConfig struct {
 	listen string
 	nodes  int
 	data   string
+	faults bool
 }
 
 func devCommand() *cobra.Command {
@@ -41,9 +43,13 @@ func devCommand() *cobra.Command {
 		Short: "Run everything in one process, to try it out",
 		Long: `Run everything in one process, to try it out: one node, or a real cluster of them
 with consecutive ports. Any key is taken, so keep it on the loopback interface.
-Data is temporary unless --data names a directory.`,
+Data is temporary unless --data names a directory.
+
+With --faults, calls can be made to fail on purpose, to test the retries of a
+program: see spoolraft faults. All nodes share the rules.`,
 		Example: `  spoolraft dev
   spoolraft dev --nodes 3
+  spoolraft dev --faults
   spoolraft dev --listen 127.0.0.1:9000 --data ./data`,
 		Args: cobra.NoArgs,
 	}
@@ -51,6 +57,7 @@ Data is temporary unless --data names a directory.`,
 	f.StringVar(&config.listen, "listen", "127.0.0.1:8080", "listen here for the API; further nodes take the ports after it")
 	f.IntVar(&config.nodes, "nodes", 1, "how many nodes: 1, 3, 5 or 7")
 	f.StringVar(&config.data, "data", "", "keep the data in this directory (default: a temporary one, removed at the end)")
+	f.BoolVar(&config.faults, "faults", false, "take rules that make calls fail on purpose")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := config.check(); err != nil {
 			return err
@@ -84,7 +91,11 @@ func runDev(ctx context.Context, config devConfig, stdout, stderr io.Writer) (er
 	}
 	defer remove()
 	logger := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelError}))
-	nodes, err := startDev(ctx, listeners, data, logger)
+	var injector *faults.Injector
+	if config.faults {
+		injector = faults.New(logger)
+	}
+	nodes, err := startDev(ctx, listeners, data, logger, injector)
 	if err == nil {
 		err = awaitReady(ctx, nodes)
 	}
@@ -142,7 +153,7 @@ func (c devConfig) directory() (data string, remove func(), err error) {
 
 // startDev starts a node for each listener. Where one fails, those started are
 // returned all the same.
-func startDev(ctx context.Context, listeners []net.Listener, data string, logger *slog.Logger) ([]*node, error) {
+func startDev(ctx context.Context, listeners []net.Listener, data string, logger *slog.Logger, injector *faults.Injector) ([]*node, error) {
 	hub := cluster.NewHub()
 	var nodes []*node
 	for i, l := range listeners {
@@ -154,7 +165,7 @@ func startDev(ctx context.Context, listeners []net.Listener, data string, logger
 			Discovery:  hub.Discovery(),
 			Expect:     len(listeners),
 			Logger:     logger.With("node", id),
-		}, httpapi.Config{AnyKey: true, Version: cli.Version()}, l)
+		}, httpapi.Config{AnyKey: true, Version: cli.Version()}, injector, l)
 		if err != nil {
 			closeAll(listeners[i+1:])
 			return nodes, err
@@ -244,8 +255,22 @@ A first keyed send, and the same again%[3]s, as after a lost answer:
 
 The first is answered 201, the second 200 with the same id: stored once.
 `, urls[0], urls[len(urls)-1], map[bool]string{true: " at another node"}[len(urls) > 1])
+	if c.faults {
+		b.WriteString(faultsWelcome)
+	}
 	return b.String()
 }
+
+const faultsWelcome = `
+WARNING: fault injection is on, so that calls can be made to fail on purpose. To lose the answers of three sends in ten:
+
+  spoolraft faults add drop --operation send --probability 0.3
+
+What has been injected, and the end of it:
+
+  spoolraft faults list
+  spoolraft faults clear
+`
 
 // reachable is the address of a listener as a client on this machine dials it.
 func reachable(address string) string {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spoolraft/spoolraft/cluster"
 	"github.com/spoolraft/spoolraft/httpapi"
+	"github.com/spoolraft/spoolraft/httpapi/faults"
 )
 
 const (
@@ -32,8 +33,9 @@ type node struct {
 	logger  *slog.Logger
 }
 
-// startNode starts a member that answers on the listener, which it owns.
-func startNode(ctx context.Context, config cluster.Config, api httpapi.Config, listener net.Listener) (*node, error) {
+// startNode starts a member that answers on the listener, which it owns. The
+// injector is nil where no faults are asked for.
+func startNode(ctx context.Context, config cluster.Config, api httpapi.Config, injector *faults.Injector, listener net.Listener) (*node, error) {
 	member, err := cluster.Start(ctx, config)
 	if err != nil {
 		listener.Close()
@@ -46,6 +48,9 @@ func startNode(ctx context.Context, config cluster.Config, api httpapi.Config, l
 		var handler *httpapi.Server
 		if handler, err = httpapi.New(api); err == nil {
 			n.http = handler.HTTPServer()
+			if injector != nil {
+				n.http.Handler = injector.Wrap(handler)
+			}
 		}
 	}
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/spoolraft/spoolraft/cluster"
 	"github.com/spoolraft/spoolraft/cmd/spoolraft/internal/cli"
 	"github.com/spoolraft/spoolraft/httpapi"
+	"github.com/spoolraft/spoolraft/httpapi/faults"
 )
 
 // Commands are those that run servers.
@@ -83,7 +84,12 @@ func serve(ctx context.Context, config Config, stderr io.Writer) error {
 	if config.InsecureAnyKey {
 		logger.Warn("any key may call this node, and change and read everything: for trying out only")
 	}
-	n, err := startNode(ctx, config.cluster(logger), api, listener)
+	var injector *faults.Injector
+	if config.Faults {
+		logger.Warn("fault injection is on: whoever has an admin key can make calls of this node fail: for tests of clients only")
+		injector = faults.New(logger)
+	}
+	n, err := startNode(ctx, config.cluster(logger), api, injector, listener)
 	if err != nil {
 		return cli.Failure{Err: err}
 	}

@@ -22,6 +22,7 @@ type acceptor struct {
 	cluster func() string // "": not ready
 	raft    chan net.Conn
 	link    func(raftID, net.Conn)
+	met     func(preamble, net.Addr) // told of everybody who is let in
 
 	strangers chan struct{}
 	stop      chan struct{}
@@ -31,9 +32,9 @@ type acceptor struct {
 	conns map[net.Conn]struct{} // in their preamble
 }
 
-func newAcceptor(ln net.Listener, self raftID, cluster func() string, link func(raftID, net.Conn), log *slog.Logger) *acceptor {
+func newAcceptor(ln net.Listener, self raftID, cluster func() string, link func(raftID, net.Conn), met func(preamble, net.Addr), log *slog.Logger) *acceptor {
 	return &acceptor{
-		ln: ln, self: self, log: log, cluster: cluster, link: link, raft: make(chan net.Conn),
+		ln: ln, self: self, log: log, cluster: cluster, link: link, met: met, raft: make(chan net.Conn),
 		strangers: make(chan struct{}, maxStrangers), stop: make(chan struct{}), conns: make(map[net.Conn]struct{}),
 	}
 }
@@ -108,6 +109,9 @@ func (a *acceptor) admit(conn net.Conn) (p preamble, ok bool) {
 		a.log.Warn("a node of another cluster was refused", "peer", p.from, "itsCluster", p.cluster)
 	} else if answer != admitted {
 		a.log.Debug("a peer was refused", "peer", p.from, "because", answer.err())
+	}
+	if answer == admitted {
+		a.met(p, conn.RemoteAddr())
 	}
 	_, err = conn.Write([]byte{byte(answer)})
 	return p, answer == admitted && err == nil && conn.SetDeadline(time.Time{}) == nil

@@ -14,6 +14,7 @@ type dialer struct {
 	discovery Discovery
 	self      raftID
 	cluster   func() string
+	where     func() (address string, started int64) // what it says of this node
 }
 
 // dial connects to a node and shows it the preamble. Where it returns an error,
@@ -42,6 +43,7 @@ func (d *dialer) introduce(conn net.Conn, kind connKind, to raftID, deadline tim
 		return err
 	}
 	p := preamble{version: protocolVersion, kind: kind, cluster: d.cluster(), from: d.self, to: to}
+	p.address, p.started = d.where()
 	if _, err := conn.Write(p.bytes()); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ type Peer struct {
 	HasState   bool   // it is, or was, in a cluster
 	Expect     int
 	Address    string // of its peer port
+	Started    int64  // grows with every start of the node, so that the newest word wins
 	Version    int    // of the peer protocol
 }
 
@@ -24,6 +25,9 @@ type Discovery interface {
 	Update(self Peer)
 	// Peers returns the nodes that are there now, without this one.
 	Peers() []Peer
+	// Heard tells what a node said of itself to this one, by another way than
+	// discovery's own. It may be older than what is known already.
+	Heard(p Peer)
 	// Address returns where a node was last known to be.
 	Address(nodeID, instanceID string) (address string, ok bool)
 	// Close says goodbye and stops.
@@ -34,12 +38,12 @@ type Discovery interface {
 type Hub struct {
 	mu      sync.Mutex
 	members map[*hubMember]struct{}
-	last    map[raftID]string
+	last    map[raftID]Peer
 }
 
 // NewHub returns a hub without members.
 func NewHub() *Hub {
-	return &Hub{members: make(map[*hubMember]struct{}), last: make(map[raftID]string)}
+	return &Hub{members: make(map[*hubMember]struct{}), last: make(map[raftID]Peer)}
 }
 
 // Discovery returns what one node of the process uses.
@@ -60,8 +64,16 @@ func (m *hubMember) Update(self Peer) {
 	h.mu.Lock()
 	m.self = self
 	h.members[m] = struct{}{}
-	h.last[self.raftID()] = self.Address
 	h.mu.Unlock()
+	m.Heard(self)
+}
+
+func (m *hubMember) Heard(p Peer) {
+	m.hub.mu.Lock()
+	defer m.hub.mu.Unlock()
+	if p.Started >= m.hub.last[p.raftID()].Started {
+		m.hub.last[p.raftID()] = p
+	}
 }
 
 func (m *hubMember) Peers() (peers []Peer) {
@@ -78,8 +90,8 @@ func (m *hubMember) Peers() (peers []Peer) {
 func (m *hubMember) Address(nodeID, instanceID string) (string, bool) {
 	m.hub.mu.Lock()
 	defer m.hub.mu.Unlock()
-	a, ok := m.hub.last[makeRaftID(nodeID, instanceID)]
-	return a, ok
+	p, ok := m.hub.last[makeRaftID(nodeID, instanceID)]
+	return p.Address, ok
 }
 
 func (m *hubMember) Close() error {

@@ -12,7 +12,7 @@ import (
 )
 
 func TestPreamble(t *testing.T) {
-	good := preamble{version: protocolVersion, kind: connLink, cluster: "c1", from: "a/0123456789abcdef", to: "b/0123456789abcdef"}
+	good := preamble{version: protocolVersion, kind: connLink, cluster: "c1", from: "a/0123456789abcdef", to: "b/0123456789abcdef", address: "host:1", started: 1 << 40}
 	got, err := readPreamble(bytes.NewReader(good.bytes()))
 	if err != nil || got != good {
 		t.Fatalf("got %+v, %v", got, err)
@@ -43,7 +43,7 @@ func TestPreamble(t *testing.T) {
 }
 
 func FuzzPreamble(f *testing.F) {
-	f.Add(preamble{protocolVersion, connRaft, "c", "a/1", "b/2"}.bytes())
+	f.Add(preamble{protocolVersion, connRaft, "c", "a/1", "b/2", "", 0}.bytes())
 	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r := bytes.NewReader(data)

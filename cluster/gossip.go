@@ -44,7 +44,8 @@ type gossip struct {
 // nodes that it was told to join are gone.
 type knownPeer struct {
 	Address string `json:"address"`
-	Gossip  string `json:"gossip"`
+	Gossip  string `json:"gossip,omitempty"`
+	Started int64  `json:"started,omitempty"`
 }
 
 func newGossip(cfg GossipConfig, advertise, dir string, log *slog.Logger) *gossip {
@@ -63,13 +64,19 @@ func newGossip(cfg GossipConfig, advertise, dir string, log *slog.Logger) *gossi
 }
 
 func (g *gossip) Start(self Peer) error {
+	g.mu.Lock()
 	g.self = self
+	g.mu.Unlock()
 	c := memberlist.DefaultLANConfig()
 	c.Name = string(self.raftID())
 	c.Label = "spoolraft"
 	c.Logger = gossipLogger(g.log)
 	c.Delegate = g
 	c.Events = g
+	c.Conflict = g
+	// Names are random in part and nobody else's, so that a node that is back with
+	// another address need not wait until the others have forgotten it.
+	c.DeadNodeReclaimTime = time.Millisecond
 	host, port, err := splitAddress(g.cfg.Listen, defaultGossipPort)
 	if err != nil {
 		return fmt.Errorf("gossip address %q: %w", g.cfg.Listen, err)
@@ -179,13 +186,62 @@ func (g *gossip) NotifyLeave(n *memberlist.Node) {
 	}
 }
 
-func (g *gossip) heard(n *memberlist.Node, joined bool) {
-	p, ok := decodePeer(n.Meta)
+// NotifyConflict implements memberlist.ConflictDelegate. A node that is back with
+// another address is taken for a second one until gossip misses the first, which
+// takes many seconds; so long its word is heard here.
+func (g *gossip) NotifyConflict(_, other *memberlist.Node) {
+	if p, ok := peerOf(other); ok {
+		g.learn(p, other.Address())
+	}
+}
+
+// peerOf is what a node says of itself by gossip.
+func peerOf(n *memberlist.Node) (p Peer, ok bool) {
+	p, ok = decodePeer(n.Meta)
 	if !ok || string(p.raftID()) != n.Name {
+		return p, false
+	}
+	p.Address = withHost(p.Address, n.Addr.String())
+	return p, true
+}
+
+// withHost fills in a host that is left out.
+func withHost(address, host string) string {
+	if h, port, err := net.SplitHostPort(address); err == nil && h == "" {
+		return net.JoinHostPort(host, port)
+	}
+	return address
+}
+
+func (g *gossip) Heard(p Peer) { g.learn(p, "") }
+
+// learn keeps where a peer is, unless something newer is known.
+func (g *gossip) learn(p Peer, gossip string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	id := string(p.raftID())
+	old := g.known[id]
+	if p.raftID() == g.self.raftID() || p.Started < old.Started {
 		return
 	}
-	if host, port, err := net.SplitHostPort(p.Address); err == nil && host == "" {
-		p.Address = net.JoinHostPort(n.Addr.String(), port)
+	k := knownPeer{p.Address, gossip, p.Started}
+	if k.Gossip == "" {
+		k.Gossip = old.Gossip
+	}
+	if k == old {
+		return
+	}
+	g.known[id] = k
+	g.unsaved = true
+	if old.Address != "" && old.Address != k.Address {
+		g.log.Info("a peer has another address now", "peer", id, "address", k.Address)
+	}
+}
+
+func (g *gossip) heard(n *memberlist.Node, joined bool) {
+	p, ok := peerOf(n)
+	if !ok {
+		return
 	}
 	g.mu.Lock()
 	if p.raftID() == g.self.raftID() {
@@ -193,12 +249,8 @@ func (g *gossip) heard(n *memberlist.Node, joined bool) {
 		return
 	}
 	g.alive[n.Name] = p
-	k := knownPeer{p.Address, n.Address()}
-	if g.known[n.Name] != k {
-		g.known[n.Name] = k
-		g.unsaved = true
-	}
 	g.mu.Unlock()
+	g.learn(p, n.Address())
 	if joined {
 		g.log.Info("gossip found a node", "peer", n.Name, "address", p.Address)
 	}

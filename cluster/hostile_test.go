@@ -42,7 +42,7 @@ func TestHostilePeerPort(t *testing.T) {
 	for range 100 {
 		knock(rubbish())
 		for _, kind := range []connKind{connRaft, connLink} {
-			p := preamble{protocolVersion, kind, target.clusterID(), "x/0123456789abcdef", target.self}
+			p := preamble{protocolVersion, kind, target.clusterID(), "x/0123456789abcdef", target.self, "127.0.0.1:1", 1}
 			knock(p.bytes(), rubbish())
 			p.to = "a/0123456789abcdef"
 			knock(p.bytes(), rubbish())
@@ -71,7 +71,7 @@ func TestStrangersAreRefused(t *testing.T) {
 	t.Parallel()
 	one, two := newCluster(t, 1, nil), newCluster(t, 1, nil)
 	a, b := one.nodes["a"], two.nodes["a"]
-	d := &dialer{network: tcpNetwork{}, discovery: two.hub.Discovery(), self: a.self, cluster: a.clusterID}
+	d := &dialer{network: tcpNetwork{}, discovery: two.hub.Discovery(), self: a.self, cluster: a.clusterID, where: a.where}
 	for _, kind := range []connKind{connRaft, connLink} {
 		if conn, err := d.dial(kind, b.self, patience); err == nil {
 			conn.Close()

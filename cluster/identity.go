@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 )
 
 const (
@@ -42,6 +43,15 @@ type identity struct {
 	ClusterID    string   `json:"clusterId,omitempty"`
 	Founders     []raftID `json:"founders,omitempty"` // of the cluster, until it is formed here
 	Bootstrapped bool     `json:"bootstrapped,omitempty"`
+	Started      int64    `json:"started,omitempty"` // of the latest start
+}
+
+// start notes that the node starts. The number grows with every start, and is
+// the time in milliseconds as far as that allows, so that it grows too where a
+// directory was put back from a copy.
+func (i *identity) start(dir string, now time.Time) error {
+	i.Started = max(i.Started+1, now.UnixMilli())
+	return i.save(dir)
 }
 
 func (i *identity) raftID() raftID { return makeRaftID(i.NodeID, i.InstanceID) }

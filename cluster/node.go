@@ -116,7 +116,7 @@ func (n *Node) build() {
 	if n.discovery == nil {
 		n.discovery = newGossip(n.cfg.Gossip, n.cfg.Advertise, n.cfg.DataDir, n.log)
 	}
-	n.dialer = &dialer{network: n.cfg.Network, discovery: n.discovery, self: n.self, cluster: n.clusterID}
+	n.dialer = &dialer{network: n.cfg.Network, discovery: n.discovery, self: n.self, cluster: n.clusterID, where: n.where}
 }
 
 // open opens the ports and starts what can start.
@@ -125,7 +125,7 @@ func (n *Node) open() error {
 	if err != nil {
 		return fmt.Errorf("cannot open the peer port: %w", err)
 	}
-	n.acceptor = newAcceptor(ln, n.self, n.admitted, n.serveLink, n.log)
+	n.acceptor = newAcceptor(ln, n.self, n.admitted, n.serveLink, n.met, n.log)
 	n.acceptor.start()
 	n.stream = &streamLayer{dialer: n.dialer, in: n.acceptor, open: make(map[*raftConn]struct{})}
 	if err := n.discovery.Start(n.announcement()); err != nil {
@@ -163,8 +163,23 @@ func (n *Node) announcement() Peer {
 	id := n.store.id
 	return Peer{
 		NodeID: id.NodeID, InstanceID: id.InstanceID, ClusterID: n.clusterID(), HasState: n.clusterID() != "",
-		Expect: n.cfg.Expect, Address: n.peerAddress(), Version: protocolVersion,
+		Expect: n.cfg.Expect, Address: n.peerAddress(), Started: id.Started, Version: protocolVersion,
 	}
+}
+
+// where is what this node says of itself whenever it calls a peer.
+func (n *Node) where() (address string, started int64) { return n.peerAddress(), n.store.id.Started }
+
+// met takes a member's word, given with a connection, for where it is: gossip
+// can take long to hear of a member that is back with another address.
+func (n *Node) met(p preamble, from net.Addr) {
+	host, _, err := net.SplitHostPort(from.String())
+	if err != nil || p.address == "" || !slices.Contains(n.others(false), p.from) {
+		return
+	}
+	n.discovery.Heard(Peer{
+		NodeID: p.from.node(), InstanceID: p.from.instance(), Address: withHost(p.address, host), Started: p.started,
+	})
 }
 
 // peerAddress is where peers find this node. A host that is left out is one that

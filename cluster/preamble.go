@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +14,7 @@ import (
 const (
 	preambleMagic   = "SPLR"
 	protocolVersion = 1
-	maxNameLen      = 128 // of each name in a preamble
+	maxNameLen      = 255 // of each name in a preamble
 )
 
 type connKind uint8
@@ -57,16 +58,19 @@ type preamble struct {
 	cluster string
 	from    raftID
 	to      raftID
+	address string // where from is dialled; without a host: where it calls from
+	started int64  // when from was started, see [Peer]
 }
 
 var errNoPreamble = errors.New("not the peer protocol")
 
 func (p preamble) bytes() []byte {
 	b := append([]byte(preambleMagic), p.version, byte(p.kind))
-	for _, s := range [...]string{p.cluster, string(p.from), string(p.to)} {
+	for _, s := range [...]string{p.cluster, string(p.from), string(p.to), p.address} {
+		s = s[:min(len(s), maxNameLen)]
 		b = append(append(b, byte(len(s))), s...)
 	}
-	return b
+	return binary.BigEndian.AppendUint64(b, uint64(p.started))
 }
 
 // readPreamble reads no more than a preamble holds, whatever comes.
@@ -79,22 +83,24 @@ func readPreamble(r io.Reader) (p preamble, err error) {
 	if string(head[:len(preambleMagic)]) != preambleMagic || (p.kind != connRaft && p.kind != connLink) {
 		return p, errNoPreamble
 	}
-	var names [3]string
+	var names [4]string
 	for i := range names {
 		var buf [1 + maxNameLen]byte
 		if _, err := io.ReadFull(r, buf[:1]); err != nil {
 			return p, fmt.Errorf("%w: %w", errNoPreamble, err)
 		}
 		n := int(buf[0])
-		if n > maxNameLen {
-			return p, errNoPreamble
-		}
 		if _, err := io.ReadFull(r, buf[1:1+n]); err != nil {
 			return p, fmt.Errorf("%w: %w", errNoPreamble, err)
 		}
 		names[i] = string(buf[1 : 1+n])
 	}
-	p.cluster, p.from, p.to = names[0], raftID(names[1]), raftID(names[2])
+	var started [8]byte
+	if _, err := io.ReadFull(r, started[:]); err != nil {
+		return p, fmt.Errorf("%w: %w", errNoPreamble, err)
+	}
+	p.cluster, p.from, p.to, p.address = names[0], raftID(names[1]), raftID(names[2]), names[3]
+	p.started = int64(binary.BigEndian.Uint64(started[:]))
 	return p, nil
 }
 

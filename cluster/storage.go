@@ -70,6 +70,9 @@ func openStorage(cfg *Config, hooks storageHooks, hlog hclog.Logger) (s *storage
 	if s.id, err = loadIdentity(s.dir, cfg.NodeID); err != nil {
 		return s, err
 	}
+	if err := s.id.start(s.dir, time.Now()); err != nil {
+		cfg.Logger.Warn("this start cannot be noted; should the node have another address now, others may find it later", "error", err)
+	}
 	s.watch = &watchdog{
 		slow: cfg.tuning.storeSlow, dead: cfg.tuning.storeDead, silence: hooks.silence, fatal: hooks.fatal,
 		log: cfg.Logger, pending: make(map[*diskWrite]struct{}),

@@ -35,7 +35,7 @@ func walkBolt(path string, check func(key, value []byte) error) error {
 	}
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second})
 	if err != nil {
-		return damagedError{path, "it cannot be opened", err}
+		return asDamage(path, "it cannot be opened", err)
 	}
 	defer db.Close()
 	return db.View(func(tx *bbolt.Tx) error {

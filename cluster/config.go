@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"github.com/spoolraft/spoolraft/fsm"
 )
 
@@ -68,7 +70,10 @@ type tuning struct {
 	snapshotBytes        int64         // of log between snapshots, at least
 	clockLimit           time.Duration // of a leader, from the majority
 
-	wrapLog  func(logStore) logStore      // what lies on the disk, as a test would have it
+	// What lies on the disk, as a test would have it.
+	wrapLog   func(logStore) logStore
+	wrapVotes func(raft.StableStore) raft.StableStore
+
 	diskFree func(string) (uint64, error) // of the file system that holds a path
 	segment  int                          // bytes of a WAL segment
 }

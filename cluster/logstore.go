@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -29,9 +30,9 @@ type checkedLog struct {
 	path    string // named when something is damaged
 	mark    *logMark
 	watch   *watchdog
+	fault   *diskFault
 	fsync   func(time.Duration) // told of every write
-	damaged func(error)
-	bytes   atomic.Int64 // behind the snapshot that the process started on
+	bytes   atomic.Int64        // behind the snapshot that the process started on
 	entries atomic.Int64
 }
 
@@ -61,28 +62,50 @@ func (s *checkedLog) StoreLogs(logs []*raft.Log) error {
 	err := s.logStore.StoreLogs(sealed)
 	s.fsync(time.Since(start))
 	done()
+	if err == nil {
+		err = s.mark.set(logs[len(logs)-1].Index)
+	}
 	if err != nil {
-		return err
+		return s.failed(err)
 	}
 	s.bytes.Add(size)
 	s.entries.Add(int64(len(logs)))
-	return s.mark.set(logs[len(logs)-1].Index)
+	return nil
+}
+
+// failed is a write that failed. What the store holds after that is anybody's
+// guess, except where there was no room: then nothing was written, and raft tries
+// again later.
+func (s *checkedLog) failed(err error) error {
+	if !isNoSpace(err) {
+		s.fault.hold(diskError{s.path, true, err})
+	}
+	return err
 }
 
 // logOverheadBytes is about what an entry takes beside its data.
 const logOverheadBytes = 64
 
-// GetLog implements raft.LogStore.
+// GetLog implements raft.LogStore. Its only error is that there is no such entry:
+// raft would panic over another.
 func (s *checkedLog) GetLog(index uint64, l *raft.Log) error {
-	if err := s.logStore.GetLog(index, l); err != nil {
+	err := s.read(index, l)
+	if err != nil && !errors.Is(err, raft.ErrLogNotFound) {
+		s.fault.hold(err)
+	}
+	return err
+}
+
+func (s *checkedLog) read(index uint64, l *raft.Log) error {
+	if err := s.logStore.GetLog(index, l); errors.Is(err, raft.ErrLogNotFound) {
 		return err
+	} else if err != nil {
+		return asDamage(s.path, fmt.Sprintf("entry %d cannot be read", index), err)
 	}
 	sum := l.Extensions
 	l.Extensions = nil
 	if len(sum) != 4 || binary.BigEndian.Uint32(sum) != logSum(l) || l.Index != index {
-		err := damagedError{s.path, fmt.Sprintf("entry %d does not have its checksum", index), nil}
-		s.damaged(err)
-		return err
+		return damagedError{s.path, fmt.Sprintf("entry %d does not have its checksum", index), nil}
 	}
 	return nil
 }
@@ -96,12 +119,16 @@ func (s *checkedLog) DeleteRange(minIndex, maxIndex uint64) error {
 	}
 	if maxIndex >= last {
 		if err := s.mark.lower(max(minIndex, 1) - 1); err != nil {
-			return err
+			return s.failed(err)
 		}
 	}
 	done := s.watch.begin("removing old log entries")
-	defer done()
-	return s.logStore.DeleteRange(minIndex, maxIndex)
+	err = s.logStore.DeleteRange(minIndex, maxIndex)
+	done()
+	if err != nil {
+		return s.failed(err)
+	}
+	return nil
 }
 
 func logSum(l *raft.Log) uint32 {
@@ -116,11 +143,11 @@ func logSum(l *raft.Log) uint32 {
 func (s *checkedLog) verify(snapshotIndex uint64) error {
 	first, err := s.FirstIndex()
 	if err != nil {
-		return damagedError{s.path, "its first entry cannot be found", err}
+		return asDamage(s.path, "its first entry cannot be found", err)
 	}
 	last, err := s.LastIndex()
 	if err != nil {
-		return damagedError{s.path, "its last entry cannot be found", err}
+		return asDamage(s.path, "its last entry cannot be found", err)
 	}
 	if marked, ok := s.mark.get(); ok && marked > max(last, snapshotIndex) {
 		return damagedError{s.path, fmt.Sprintf("it ends with entry %d, but entry %d was stored", last, marked), nil}
@@ -130,11 +157,10 @@ func (s *checkedLog) verify(snapshotIndex uint64) error {
 	}
 	for i := first; i <= last && i > 0; i++ {
 		var l raft.Log
-		if err := s.GetLog(i, &l); err != nil {
-			if _, ok := err.(damagedError); ok {
-				return err
-			}
-			return damagedError{s.path, fmt.Sprintf("entry %d cannot be read", i), err}
+		if err := s.read(i, &l); errors.Is(err, raft.ErrLogNotFound) {
+			return damagedError{s.path, fmt.Sprintf("entry %d is missing", i), nil}
+		} else if err != nil {
+			return err
 		}
 		if i > snapshotIndex {
 			s.bytes.Add(int64(len(l.Data)) + logOverheadBytes)

@@ -63,11 +63,12 @@ type Node struct {
 	servers   map[*server]struct{}
 	stopped   bool
 
-	failed   chan error
-	stop     chan struct{} // background work ends
-	wg       sync.WaitGroup
-	shutOnce sync.Once
-	shutErr  error
+	hasFailed atomic.Bool
+	failed    chan error
+	stop      chan struct{} // background work ends
+	wg        sync.WaitGroup
+	shutOnce  sync.Once
+	shutErr   error
 }
 
 // Start opens the data directory and joins, or founds, the cluster in the
@@ -84,7 +85,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	}
 	n.cluster.Store("")
 	n.founding.Store("")
-	hooks := storageHooks{fsync: n.metrics.fsynced, silence: n.keepSilent, fatal: n.fail}
+	hooks := storageHooks{fsync: n.metrics.fsynced, silence: n.keepSilent, fatal: n.fail, stop: n.stop}
 	if n.store, err = openStorage(&n.cfg, hooks, n.hlog); err != nil {
 		return nil, err
 	}
@@ -211,33 +212,9 @@ func (n *Node) run(exists bool) error {
 	if n.ended {
 		return errNodeClosing
 	}
-	id := n.store.id
-	conf := n.raftConfig()
-	if !exists {
-		servers := make([]raft.Server, len(id.Founders))
-		for i, f := range id.Founders {
-			servers[i] = raft.Server{ID: raft.ServerID(f), Address: raft.ServerAddress(f)}
-		}
-		err := raft.BootstrapCluster(conf, n.store.cache, n.store.stable, n.store.snapshots, n.transport, raft.Configuration{Servers: servers})
-		if err != nil {
-			return fmt.Errorf("cannot found the cluster: %w", err)
-		}
-	}
-	if !id.Bootstrapped {
-		id.Bootstrapped, id.Founders = true, nil
-		if err := id.save(n.cfg.DataDir); err != nil {
-			return err
-		}
-	}
-	r, err := raft.NewRaft(conf, n.replica, n.store.cache, n.store.stable, n.store.snapshots, n.transport)
-	if failed := n.replica.err(); failed != nil {
-		err = damagedError{n.store.newestPath(), "it cannot be restored", failed}
-	}
+	r, err := n.newRaft(exists)
 	if err != nil {
-		if r != nil {
-			r.Shutdown().Error()
-		}
-		return fmt.Errorf("cannot start on the data in %s: %w", n.cfg.DataDir, err)
+		return err
 	}
 	n.raft.Store(r)
 	n.transport.raft.Store(r)
@@ -249,6 +226,63 @@ func (n *Node) run(exists bool) error {
 	}
 	go n.batcher.run()
 	return nil
+}
+
+// newRaft starts raft in a goroutine that ends over a disk that fails.
+func (n *Node) newRaft(exists bool) (*raft.Raft, error) {
+	type started struct {
+		r   *raft.Raft
+		err error
+	}
+	done := make(chan started, 1)
+	go func() {
+		defer close(done)
+		r, err := n.startRaft(exists)
+		done <- started{r, err}
+	}()
+	select {
+	case s := <-done:
+		return s.r, s.err
+	case <-n.store.fault.struck:
+	}
+	n.background(func() {
+		if s := <-done; s.r != nil { // it had just started
+			s.r.Shutdown().Error()
+		}
+	})
+	return nil, n.store.fault.err
+}
+
+func (n *Node) startRaft(exists bool) (*raft.Raft, error) {
+	id := n.store.id
+	conf := n.raftConfig()
+	if !exists {
+		servers := make([]raft.Server, len(id.Founders))
+		for i, f := range id.Founders {
+			servers[i] = raft.Server{ID: raft.ServerID(f), Address: raft.ServerAddress(f)}
+		}
+		err := raft.BootstrapCluster(conf, n.store.cache, n.store.stable, n.store.snapshots, n.transport, raft.Configuration{Servers: servers})
+		if err != nil {
+			return nil, fmt.Errorf("cannot found the cluster: %w", err)
+		}
+	}
+	if !id.Bootstrapped {
+		id.Bootstrapped, id.Founders = true, nil
+		if err := id.save(n.cfg.DataDir); err != nil {
+			return nil, err
+		}
+	}
+	r, err := raft.NewRaft(conf, n.replica, n.store.cache, n.store.stable, n.store.snapshots, n.transport)
+	if failed := n.replica.err(); failed != nil {
+		err = damagedError{n.store.newestPath(), "it cannot be restored", failed}
+	}
+	if err != nil {
+		if r != nil {
+			r.Shutdown().Error()
+		}
+		return nil, fmt.Errorf("cannot start on the data in %s: %w", n.cfg.DataDir, err)
+	}
+	return r, nil
 }
 
 func (n *Node) raftConfig() *raft.Config {
@@ -312,6 +346,7 @@ func (n *Node) shutGate() {
 
 // fail gives the node up: it serves nobody any more and waits to be shut down.
 func (n *Node) fail(err error) {
+	n.hasFailed.Store(true)
 	n.shutGate()
 	if n.stream != nil {
 		n.stream.silence(true)

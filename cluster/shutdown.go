@@ -31,7 +31,7 @@ func (n *Node) shutdown(ctx context.Context) error {
 	n.ended = true
 	n.runMu.Unlock()
 	r := n.raft.Load()
-	if r != nil && r.State() == raft.Leader && len(n.voters()) > 0 {
+	if r != nil && r.State() == raft.Leader && len(n.voters()) > 0 && !n.hasFailed.Load() {
 		if err := n.TransferLeadership(ctx); err != nil {
 			n.log.Warn("leadership was not handed over", "error", err)
 		}

@@ -18,11 +18,19 @@ type checkedStable struct {
 	raft.StableStore
 	path    string
 	watch   *watchdog
+	fault   *diskFault
 	damaged func(error)
 }
 
-// Set implements raft.StableStore.
+// Set implements raft.StableStore. It returns no error: raft would panic.
 func (s *checkedStable) Set(key, val []byte) error {
+	if err := s.write(key, val); err != nil {
+		s.fault.hold(diskError{s.path, true, err})
+	}
+	return nil
+}
+
+func (s *checkedStable) write(key, val []byte) error {
 	defer s.watch.begin("writing the vote")()
 	sealed := append(append(make([]byte, 0, len(val)+4), val...), 0, 0, 0, 0)
 	binary.BigEndian.PutUint32(sealed[len(val):], valueSum(key, val))

@@ -39,6 +39,7 @@ type storage struct {
 	lock  *os.File
 	id    *identity
 	watch *watchdog
+	fault *diskFault
 
 	log       *checkedLog
 	cache     *raft.LogCache
@@ -54,6 +55,7 @@ type storageHooks struct {
 	fsync   func(time.Duration)
 	silence func(bool)
 	fatal   func(error)
+	stop    <-chan struct{}
 }
 
 // openStorage opens the data directory and verifies all that is in it.
@@ -62,6 +64,9 @@ func openStorage(cfg *Config, hooks storageHooks, hlog hclog.Logger) (s *storage
 	defer func() {
 		if err != nil {
 			s.close()
+		}
+		if d := (diskError{}); fromDisk(err) && !errors.As(err, &d) {
+			err = diskError{s.dir, false, err}
 		}
 	}()
 	if s.lock, err = lockDir(s.dir); err != nil {
@@ -73,11 +78,12 @@ func openStorage(cfg *Config, hooks storageHooks, hlog hclog.Logger) (s *storage
 	if err := s.id.start(s.dir, time.Now()); err != nil {
 		cfg.Logger.Warn("this start cannot be noted; should the node have another address now, others may find it later", "error", err)
 	}
+	s.fault = newDiskFault(hooks.fatal, hooks.stop)
 	s.watch = &watchdog{
 		slow: cfg.tuning.storeSlow, dead: cfg.tuning.storeDead, silence: hooks.silence, fatal: hooks.fatal,
 		log: cfg.Logger, pending: make(map[*diskWrite]struct{}),
 	}
-	if err = s.openVotes(hooks); err != nil {
+	if err = s.openVotes(cfg, hooks); err != nil {
 		return s, err
 	}
 	if err = s.openSnapshots(hlog); err != nil {
@@ -96,7 +102,7 @@ func openStorage(cfg *Config, hooks storageHooks, hlog hclog.Logger) (s *storage
 	return s, nil
 }
 
-func (s *storage) openVotes(hooks storageHooks) error {
+func (s *storage) openVotes(cfg *Config, hooks storageHooks) error {
 	path := filepath.Join(s.dir, votesFile)
 	if err := mustExist(path, s.id.Bootstrapped); err != nil {
 		return err
@@ -106,9 +112,12 @@ func (s *storage) openVotes(hooks storageHooks) error {
 	}
 	return sheltered(path, func() (err error) {
 		if s.votes, err = openBolt(path); err != nil {
-			return asDamage(path, err)
+			return asDamage(path, "it cannot be opened", err)
 		}
-		s.stable = &checkedStable{s.votes, path, s.watch, hooks.fatal}
+		s.stable = &checkedStable{s.votes, path, s.watch, s.fault, hooks.fatal}
+		if cfg.tuning.wrapVotes != nil {
+			s.stable.StableStore = cfg.tuning.wrapVotes(s.votes)
+		}
 		return nil
 	})
 }
@@ -128,7 +137,7 @@ func (s *storage) openLog(cfg *Config, hooks storageHooks, hlog hclog.Logger) er
 	if err != nil {
 		return err
 	}
-	s.log = &checkedLog{path: path, mark: mark, watch: s.watch, fsync: hooks.fsync, damaged: hooks.fatal}
+	s.log = &checkedLog{path: path, mark: mark, watch: s.watch, fault: s.fault, fsync: hooks.fsync}
 	return sheltered(path, func() (err error) {
 		if cfg.LogStore == LogStoreBolt {
 			if err := checkBolt(path, nil); err != nil {
@@ -140,7 +149,7 @@ func (s *storage) openLog(cfg *Config, hooks storageHooks, hlog hclog.Logger) er
 		}
 		if err != nil {
 			s.log.logStore = nil
-			return asDamage(path, err)
+			return asDamage(path, "it cannot be opened", err)
 		}
 		if cfg.tuning.wrapLog != nil {
 			s.log.logStore = cfg.tuning.wrapLog(s.log.logStore)
@@ -173,18 +182,23 @@ func openWAL(path string, segment int, hlog hclog.Logger) (logStore, error) {
 	return w, nil
 }
 
-// asDamage is what a file is that cannot be opened.
-func asDamage(path string, err error) error {
-	if d := (damagedError{}); errors.As(err, &d) {
+// asDamage is what a file is over which its reader stumbles, unless it is the
+// disk that fails.
+func asDamage(path, what string, err error) error {
+	damaged, failing := damagedError{}, diskError{}
+	switch {
+	case errors.As(err, &damaged) || errors.As(err, &failing):
 		return err
+	case fromDisk(err):
+		return diskError{path, false, err}
 	}
-	return damagedError{path, "it cannot be opened", err}
+	return damagedError{path, what, err}
 }
 
 // mustExist refuses a file that has been there and is gone.
 func mustExist(path string, must bool) error {
 	if _, err := os.Stat(path); err != nil && must {
-		return damagedError{path, "it is missing", err}
+		return asDamage(path, "it is missing", err)
 	}
 	return nil
 }
@@ -196,7 +210,10 @@ func sheltered(path string, f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
-			err = damagedError{path, "it cannot be read", fmt.Errorf("%v", r)}
+			if err = readThrough(path); !fromDisk(err) {
+				err = fmt.Errorf("%v", r)
+			}
+			err = asDamage(path, "it cannot be read", err)
 		}
 	}()
 	return f()
@@ -234,7 +251,7 @@ func (s *storage) openSnapshots(hlog hclog.Logger) (err error) {
 	s.newest = metas[0]
 	_, r, err := s.snapshots.Open(s.newest.ID)
 	if err != nil {
-		return damagedError{s.newestPath(), "it does not have its checksum", err}
+		return asDamage(s.newestPath(), "it does not have its checksum", err)
 	}
 	return r.Close()
 }
@@ -242,7 +259,7 @@ func (s *storage) openSnapshots(hlog hclog.Logger) (err error) {
 func readSnapshotMeta(path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return damagedError{path, "it cannot be read", err}
+		return asDamage(path, "it cannot be read", err)
 	}
 	if err := json.Unmarshal(data, new(raft.SnapshotMeta)); err != nil {
 		return damagedError{path, "it cannot be read", err}

@@ -124,6 +124,7 @@ func (n *Node) build() {
 func (n *Node) open() error {
 	ln, err := n.cfg.Network.Listen(n.cfg.PeerListen)
 	if err != nil {
+		n.discovery = nil // not started, so not to be closed
 		return fmt.Errorf("cannot open the peer port: %w", err)
 	}
 	n.acceptor = newAcceptor(ln, n.self, n.admitted, n.serveLink, n.met, n.log)
@@ -221,7 +222,7 @@ func (n *Node) run(exists bool) error {
 	n.wg.Add(2)
 	go n.lead(r)
 	go n.watchLeader(r)
-	for _, f := range []func(<-chan struct{}){n.mesh.run, n.waits.run, n.disk.run, n.store.watch.run, n.advanceTime, n.watchClock, n.takeSnapshots} {
+	for _, f := range []func(<-chan struct{}){n.mesh.run, n.waits.run, n.disk.run, n.store.watch.run, n.advanceTime, n.watchClock, n.watchSpace, n.takeSnapshots} {
 		n.background(func() { f(n.stop) })
 	}
 	go n.batcher.run()

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -269,6 +270,47 @@ func lead(t *testing.T, c *testCluster, name string) {
 		l.raft.Load().LeadershipTransferToServer(raft.ServerID(to.self), raft.ServerAddress(to.self)).Error()
 		return false
 	})
+}
+
+// TestFullDiskLeader fills one disk after the other: the leader hands over as long
+// as anybody has room, then refuses.
+func TestFullDiskLeader(t *testing.T) {
+	t.Parallel()
+	var free sync.Map
+	c := newCluster(t, 3, func(name string, cfg *Config) {
+		free.Store(name, uint64(1<<30))
+		cfg.tuning.minFreeBytes = 1 << 20
+		cfg.tuning.diskFree = func(string) (uint64, error) {
+			v, _ := free.Load(name)
+			return v.(uint64), nil
+		}
+	})
+	makeQueue(t, c.nodes["a"], "q")
+	filled := make(map[string]bool)
+	for i := range 2 {
+		full := c.leader()
+		filled[name(full)] = true
+		free.Store(name(full), uint64(1<<10))
+		full.disk.check()
+		eventually(t, "a node with room leads", func() bool { return !filled[name(c.leader())] })
+		for _, n := range c.others() {
+			retryUntilKnown(t, n, keyed("q", name(n)+key(i), ""))
+		}
+	}
+	last := c.leader()
+	free.Store(name(last), uint64(1<<10))
+	last.disk.check()
+	cmd := keyed("q", "refused", "")
+	if _, err := last.Do(within(t), &cmd); !errors.Is(err, fsm.ErrNotApplied) {
+		t.Errorf("nobody has room: %v", err)
+	}
+	for name := range filled {
+		free.Store(name, uint64(1<<30))
+		c.nodes[name].disk.check()
+	}
+	eventually(t, "a node with room leads again", func() bool { return c.leader() != last })
+	retryUntilKnown(t, last, keyed("q", "refused", ""))
+	c.settled()
 }
 
 // TestFullDisk refuses writes while the disk is nearly full, and recovers.

@@ -115,6 +115,29 @@ func (n *Node) watchClock(stop <-chan struct{}) {
 	}
 }
 
+// watchSpace has a leader without room on its disk hand over to a voter that has
+// room. Where nobody has, it stays and refuses writes.
+func (n *Node) watchSpace(stop <-chan struct{}) {
+	tick := time.NewTicker(min(time.Second, 2*n.cfg.tuning.pingInterval))
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-stop:
+			return
+		}
+		if !n.disk.full.Load() || n.office.Load() == nil {
+			continue
+		}
+		err := n.handOver(context.Background(), func(v peerView) bool {
+			return !v.Full && time.Since(v.at) < n.cfg.tuning.peerTimeout
+		})
+		if err != nil && err != errNoSuccessor {
+			n.log.Warn("leadership was not handed over", "error", err)
+		}
+	}
+}
+
 // clockOffset is how far the majority's clocks are from this node's: the median
 // over all voters, where a majority is heard.
 func (n *Node) clockOffset() (offset time.Duration, known bool) {

@@ -10,13 +10,17 @@ type vitals struct {
 	Applied uint64 // index of the last entry applied
 	Last    uint64 // index of the last entry in the log
 	ClockMs int64
+	Full    bool         `json:",omitempty"` // no room on the disk
 	Hashes  []hashSample `json:",omitempty"`
 }
 
 const hashesPerPing = 8
 
 func (n *Node) vitals() vitals {
-	v := vitals{Applied: n.replica.index.Load(), ClockMs: n.cfg.Clock().UnixMilli(), Hashes: n.replica.hashes.latest(hashesPerPing)}
+	v := vitals{
+		Applied: n.replica.index.Load(), ClockMs: n.cfg.Clock().UnixMilli(), Full: n.disk.full.Load(),
+		Hashes: n.replica.hashes.latest(hashesPerPing),
+	}
 	if r := n.raft.Load(); r != nil {
 		v.Last = r.LastIndex()
 	}

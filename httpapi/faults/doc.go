@@ -13,8 +13,8 @@
 //   - An injected answer is, byte for byte, the one that the API itself, or a
 //     proxy in front of it, would give.
 //   - Only a key with the admin scope adds, lists or removes rules.
-//   - A rule's draws depend on its seed alone: the n-th call that it matches
-//     meets the same fate in every run.
+//   - A rule's draws depend on what it says alone, its seed included: the n-th
+//     call that it matches meets the same fate in every run.
 //
 // DESIGN.md says why it is so and what was rejected.
 package faults

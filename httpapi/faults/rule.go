@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"math/rand/v2"
 	"slices"
@@ -71,8 +72,13 @@ type rule struct {
 	hidden   uint64 // of these, calls whose success the client was not told
 }
 
+// newRule sets a rule to work. What it draws depends on its seed and on what it
+// strikes: rules with one seed would else draw the same numbers one call apart,
+// and strike in chains.
 func newRule(id uint64, s spec) *rule {
-	return &rule{spec: s, id: id, random: rand.New(rand.NewPCG(uint64(s.Seed), 0))}
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s %s %s %s %s", s.Fault, s.When, s.Operation, s.Spool, s.Queue) // never fails
+	return &rule{spec: s, id: id, random: rand.New(rand.NewPCG(uint64(s.Seed), h.Sum64()))}
 }
 
 // strikes counts a call and draws whether the fault is for it.

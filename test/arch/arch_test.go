@@ -66,6 +66,7 @@ var mayImport = map[string][]string{
 	"cmd":      {"httpapi", "cluster", "snapshot", "fsm"},
 	"jepsen":   nil,
 	"test":     nil,
+	"docs":     nil, // its examples speak HTTP, as their readers' programs do
 }
 
 func TestImportDirections(t *testing.T) {

@@ -22,6 +22,7 @@ build: ## Build bin/spoolraft
 
 test: ## Run every test, with the race detector, real processes and containers
 	$(GO) test -race -timeout 10m ./...
+	$(GO) test ./httpapi # once more without the detector: every answer is held against the OpenAPI document
 	$(MAKE) --no-print-directory test-compose
 
 test-short: ## Run the tests that take no processes and no containers

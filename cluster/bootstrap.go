@@ -28,6 +28,7 @@ func clusterIDOf(founders []raftID) string {
 // verdict is what a node without state makes of the nodes that it sees.
 type verdict struct {
 	founders []raftID // found the cluster with these, where not empty
+	join     string   // ask this cluster to be taken in, where not empty
 	why      string   // why not yet
 	warn     bool     // somebody has to do something
 }
@@ -44,6 +45,9 @@ func judge(self Peer, others []Peer) verdict {
 		switch {
 		case p.Version != self.Version:
 			return verdict{why: "node " + p.NodeID + " speaks another version of the peer protocol", warn: true}
+		case p.NodeID == self.NodeID && p.ClusterID != "":
+			clusters[p.ClusterID] = true // the cluster knows whether that one is still there
+			continue
 		case p.NodeID == self.NodeID:
 			return verdict{why: "another node has this node's id: give each its own", warn: true}
 		case p.HasState || p.ClusterID != "":
@@ -70,24 +74,22 @@ func join(self Peer, ids []raftID, clusters map[string]bool) verdict {
 	if len(clusters) > 1 {
 		return verdict{why: "nodes of different clusters are here: give each cluster its own addresses to join", warn: true}
 	}
-	if len(ids) > maxSeen {
-		return verdict{why: "too many nodes are here to tell whether this node founded the cluster", warn: true}
-	}
 	var found []raftID
-	subsets(ids, self.Expect, func(set []raftID) bool {
-		if slices.Contains(set, self.raftID()) && clusters[clusterIDOf(set)] {
-			found = slices.Clone(set)
-		}
-		return found == nil
-	})
+	if len(ids) <= maxSeen {
+		subsets(ids, self.Expect, func(set []raftID) bool {
+			if slices.Contains(set, self.raftID()) && clusters[clusterIDOf(set)] {
+				found = slices.Clone(set)
+			}
+			return found == nil
+		})
+	}
 	if found != nil {
 		return verdict{founders: found}
 	}
-	if len(ids) < self.Expect {
-		return verdict{why: "a cluster is here; waiting for more nodes to tell whether this node founded it"}
+	for cluster := range clusters {
+		return verdict{join: cluster}
 	}
-	return verdict{why: "a cluster is here that this node is not part of: if its data directory was emptied, put it back, " +
-		"or have the cluster take the node in as a new one", warn: true}
+	return verdict{}
 }
 
 // subsets calls yield for every subset of n of ids, until it returns false.

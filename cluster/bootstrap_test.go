@@ -2,15 +2,9 @@ package cluster
 
 import (
 	"context"
-	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/spoolraft/spoolraft/fsm"
 )
 
 func peer(id string, change func(*Peer)) Peer {
@@ -26,6 +20,9 @@ func TestJudge(t *testing.T) {
 	all := []raftID{a.raftID(), b.raftID(), c.raftID()}
 	founded := func(p *Peer) { p.HasState, p.ClusterID = true, clusterIDOf(all) }
 	foreign := func(p *Peer) { p.HasState, p.ClusterID = true, "0123456789abcdef" }
+	namesake := func(change func(*Peer)) Peer {
+		return peer("a", func(p *Peer) { p.InstanceID = strings.Repeat("f", 16); change(p) })
+	}
 	tests := []struct {
 		name   string
 		others []Peer
@@ -38,60 +35,27 @@ func TestJudge(t *testing.T) {
 		{"one too many", []Peer{b, c, peer("d", nil)}, false, true},
 		{"another expectation", []Peer{b, peer("c", func(p *Peer) { p.Expect = 5 })}, false, true},
 		{"another version", []Peer{b, peer("c", func(p *Peer) { p.Version++ })}, false, true},
-		{"a namesake", []Peer{b, peer("a", func(p *Peer) { p.InstanceID = strings.Repeat("f", 16) })}, false, true},
+		{"a namesake", []Peer{b, namesake(func(*Peer) {})}, false, true},
 		{"founded by the others", []Peer{peer("b", founded), peer("c", founded)}, true, false},
 		{"founded by one, the other is still waiting", []Peer{peer("b", founded), c}, true, false},
 		{"founded by one, the other is away", []Peer{peer("b", founded)}, false, false},
-		{"a foreign cluster", []Peer{peer("b", foreign), peer("c", foreign)}, false, true},
+		{"a foreign cluster", []Peer{peer("b", foreign), peer("c", foreign)}, false, false},
+		{"a cluster that had a namesake", []Peer{peer("b", foreign), namesake(foreign)}, false, false},
+		{"a cluster and others that wait", []Peer{peer("b", foreign), c, peer("d", nil)}, false, false},
 		{"two clusters", []Peer{peer("b", foreign), peer("c", founded)}, false, true},
 		{"founded, and somebody else is waiting", []Peer{peer("b", founded), c, peer("d", nil)}, true, false},
 	}
 	for _, tt := range tests {
 		v := judge(a, tt.others)
-		if (len(v.founders) > 0) != tt.found || v.warn != tt.warn || (!tt.found && v.why == "") {
+		if (len(v.founders) > 0) != tt.found || v.warn != tt.warn || (!tt.found && v.why == "" && v.join == "") {
+			t.Errorf("%s: %+v", tt.name, v)
+		}
+		if seen := len(tt.others) > 0 && tt.others[0].ClusterID != ""; (v.join != "") != (seen && !tt.found && !tt.warn) {
 			t.Errorf("%s: %+v", tt.name, v)
 		}
 		if tt.found && !slices.Equal(v.founders, all) {
 			t.Errorf("%s: founders %v", tt.name, v.founders)
 		}
-	}
-}
-
-// TestWipedNodeStaysOut empties the directory of a node, which then is another
-// one: it founds nothing, votes for nobody and serves nobody.
-func TestWipedNodeStaysOut(t *testing.T) {
-	long(t)
-	t.Parallel()
-	c := newCluster(t, 3, func(_ string, cfg *Config) { cfg.tuning.leaderWait = 100 * time.Millisecond })
-	makeQueue(t, c.nodes["a"], "q")
-	out := c.otherNames(name(c.leader()))[0]
-	before := c.nodes[out].self
-	c.stop(out)
-	if err := os.RemoveAll(filepath.Join(c.dir, out)); err != nil {
-		t.Fatal(err)
-	}
-	n := c.start(out)
-	if n.self == before || n.self.node() != before.node() {
-		t.Fatalf("the emptied node is %s, was %s", n.self, before)
-	}
-	eventually(t, "the node says why it waits", func() bool {
-		err := n.Ready()
-		return err != nil && strings.Contains(err.Error(), "emptied")
-	})
-	cmd := keyed("q", "k", "")
-	if _, err := n.Do(within(t), &cmd); !errors.Is(err, fsm.ErrNotApplied) {
-		t.Errorf("it answered %v", err)
-	}
-	// With one more node gone, the wiped one must not make a majority.
-	rest := c.otherNames(out)
-	c.stop(rest[0])
-	last := c.nodes[rest[1]]
-	eventually(t, "the last node knows no leader", func() bool { return last.leaderID() == "" })
-	if n.raft.Load() != nil {
-		t.Error("the emptied node runs raft")
-	}
-	if got := last.Status().Voters; !slices.Equal(got, []string{"a", "b", "c"}) {
-		t.Errorf("voters: %v", got)
 	}
 }
 

@@ -65,6 +65,9 @@ type tuning struct {
 	confirmTimeout time.Duration // of one round that verifies leadership
 	turnTimeout    time.Duration // how long a woken waiter has the first go at a message
 
+	goneAfter time.Duration // of silence before a node's place is taken by another of its name
+	levelFor  time.Duration // how long a new node has to keep up before it votes
+
 	storeSlow, storeDead time.Duration // of a write that hangs: give up leadership, give up
 	minFreeBytes         uint64        // below, the leader refuses writes
 	snapshotBytes        int64         // of log between snapshots, at least
@@ -84,6 +87,7 @@ func defaultTuning() tuning {
 		leaderWait: 3 * time.Second, callTimeout: 10 * time.Second,
 		pingInterval: 500 * time.Millisecond, peerTimeout: 2500 * time.Millisecond,
 		confirmTimeout: 2 * time.Second, turnTimeout: time.Second,
+		goneAfter: 5 * time.Second, levelFor: time.Second,
 		storeSlow: 5 * time.Second, storeDead: 15 * time.Second,
 		minFreeBytes: 64 << 20, snapshotBytes: 64 << 20, clockLimit: 5 * time.Second,
 		diskFree: diskFree, segment: 32 << 20,

@@ -20,6 +20,11 @@ type dialer struct {
 // dial connects to a node and shows it the preamble. Where it returns an error,
 // the node has been asked nothing.
 func (d *dialer) dial(kind connKind, to raftID, timeout time.Duration) (net.Conn, error) {
+	return d.dialInto(d.cluster(), kind, to, timeout)
+}
+
+// dialInto is dial by a node that may not belong to that cluster yet.
+func (d *dialer) dialInto(cluster string, kind connKind, to raftID, timeout time.Duration) (net.Conn, error) {
 	address, ok := d.discovery.Address(to.node(), to.instance())
 	if !ok {
 		return nil, fmt.Errorf("%s: its address is not known", to)
@@ -31,18 +36,18 @@ func (d *dialer) dial(kind connKind, to raftID, timeout time.Duration) (net.Conn
 		return nil, err
 	}
 	deadline, _ := ctx.Deadline()
-	if err := d.introduce(conn, kind, to, deadline); err != nil {
+	if err := d.introduce(conn, cluster, kind, to, deadline); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("%s: %w", to, err)
 	}
 	return conn, nil
 }
 
-func (d *dialer) introduce(conn net.Conn, kind connKind, to raftID, deadline time.Time) error {
+func (d *dialer) introduce(conn net.Conn, cluster string, kind connKind, to raftID, deadline time.Time) error {
 	if err := conn.SetDeadline(deadline); err != nil {
 		return err
 	}
-	p := preamble{version: protocolVersion, kind: kind, cluster: d.cluster(), from: d.self, to: to}
+	p := preamble{version: protocolVersion, kind: kind, cluster: cluster, from: d.self, to: to}
 	p.address, p.started = d.where()
 	if _, err := conn.Write(p.bytes()); err != nil {
 		return err

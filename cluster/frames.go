@@ -15,17 +15,19 @@ import (
 type frameType uint8
 
 const (
-	framePropose frameType = 1 // commands -> frameResults, one or more
-	frameResults frameType = 2
-	frameRead    frameType = 3 // a query -> frameAnswer
-	frameAnswer  frameType = 4
-	frameWait    frameType = 5 // a spool and a queue -> frameWoken, once
-	frameWoken   frameType = 6
-	frameForget  frameType = 7 // ends the wait, or the turn after it; no answer
-	frameConfirm frameType = 8 // a term -> frameConfirmed
-	frameTerm    frameType = 9
-	framePing    frameType = 10 // a vitals -> framePong
-	framePong    frameType = 11
+	framePropose    frameType = 1 // commands -> frameResults, one or more
+	frameResults    frameType = 2
+	frameRead       frameType = 3 // a query -> frameAnswer
+	frameAnswer     frameType = 4
+	frameWait       frameType = 5 // a spool and a queue -> frameWoken, once
+	frameWoken      frameType = 6
+	frameForget     frameType = 7 // ends the wait, or the turn after it; no answer
+	frameConfirm    frameType = 8 // a term -> frameConfirmed
+	frameTerm       frameType = 9
+	framePing       frameType = 10 // a vitals -> framePong
+	framePong       frameType = 11
+	frameJoin       frameType = 12 // an application -> frameJoinAnswer
+	frameJoinAnswer frameType = 13
 )
 
 const (
@@ -57,7 +59,7 @@ func readFrame(r io.Reader) (f frame, err error) {
 	}
 	n := int64(binary.BigEndian.Uint32(head[:])) - (frameHeadBytes - 4)
 	f.typ, f.id = frameType(head[4]), binary.BigEndian.Uint64(head[5:])
-	if n < 0 || n > maxFrameBytes || f.typ < framePropose || f.typ > framePong {
+	if n < 0 || n > maxFrameBytes || f.typ < framePropose || f.typ > frameJoinAnswer {
 		return f, errBadFrame
 	}
 	for int64(len(f.payload)) < n {

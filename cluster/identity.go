@@ -43,6 +43,7 @@ type identity struct {
 	ClusterID    string   `json:"clusterId,omitempty"`
 	Founders     []raftID `json:"founders,omitempty"` // of the cluster, until it is formed here
 	Bootstrapped bool     `json:"bootstrapped,omitempty"`
+	Joining      bool     `json:"joining,omitempty"` // asked to be taken in; no member yet
 	Started      int64    `json:"started,omitempty"` // of the latest start
 }
 
@@ -162,8 +163,8 @@ func (e damagedError) Error() string {
 	if e.err != nil {
 		s += fmt.Sprintf(" (%v)", e.err)
 	}
-	return s + "; this node does not start on it. Put back the data directory as it was, or, while the other nodes are a majority, " +
-		"remove this node from the cluster and add it again with an empty directory"
+	return s + "; this node does not start on it. Put back the data directory as it was; or, while the other nodes are a majority, " +
+		"move it away and start this node again with an empty one: it is taken in again under its name"
 }
 
 func (e damagedError) Unwrap() error { return e.err }

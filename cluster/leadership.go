@@ -11,8 +11,9 @@ import (
 
 // leadership is one term in which this node leads and serves.
 type leadership struct {
-	term uint64
-	lost chan struct{}
+	term  uint64
+	since time.Time
+	lost  chan struct{}
 }
 
 // lead follows raft's word on who leads: it takes office when this node is
@@ -29,7 +30,7 @@ func (n *Node) lead(r *raft.Raft) {
 	enter := func() {
 		leave()
 		if !n.silent.Load() {
-			office = &leadership{lost: make(chan struct{})}
+			office = &leadership{since: time.Now(), lost: make(chan struct{})}
 			n.wg.Add(1)
 			go n.takeOffice(r, office)
 		}

@@ -17,11 +17,12 @@ type mesh struct {
 	links   map[raftID]*link
 	dialing map[raftID]bool
 	views   map[raftID]peerView
+	last    map[raftID]time.Time // when something was heard of a node
 	wg      sync.WaitGroup
 }
 
 func newMesh(n *Node) *mesh {
-	return &mesh{n: n, links: make(map[raftID]*link), dialing: make(map[raftID]bool), views: make(map[raftID]peerView)}
+	return &mesh{n: n, links: make(map[raftID]*link), dialing: make(map[raftID]bool), views: make(map[raftID]peerView), last: make(map[raftID]time.Time)}
 }
 
 const linkDialTimeout = time.Second
@@ -86,7 +87,21 @@ func (m *mesh) dial(id raftID, lost bool) {
 func (m *mesh) heard(id raftID, v peerView) {
 	m.mu.Lock()
 	m.views[id] = v
+	m.last[id] = v.at
 	m.mu.Unlock()
+}
+
+// heardOf notes that a member is alive, which called this node.
+func (m *mesh) heardOf(id raftID) {
+	m.mu.Lock()
+	m.last[id] = time.Now()
+	m.mu.Unlock()
+}
+
+func (m *mesh) lastHeard(id raftID) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.last[id]
 }
 
 // view returns what was last heard of a peer to which there is a link.

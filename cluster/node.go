@@ -48,7 +48,10 @@ type Node struct {
 	leaderChanged broadcast
 	runMu         sync.Mutex
 	ended         bool         // raft is not to be started any more
-	founding      atomic.Value // string: why the cluster is not formed yet
+	waiting       atomic.Value // string: why this node is in no cluster yet
+	settled       atomic.Bool  // it has noted that it is in one
+	removed       atomic.Int64 // when a leader said that it is not, Unix nanoseconds
+	applicants    *applicants
 	caughtUp      atomic.Bool
 	diverged      atomic.Int64 // when that was last logged, Unix nanoseconds
 	heavyReads    chan struct{}
@@ -84,12 +87,13 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 		failed: make(chan error, 1), stop: make(chan struct{}),
 	}
 	n.cluster.Store("")
-	n.founding.Store("")
+	n.waiting.Store("")
 	hooks := storageHooks{fsync: n.metrics.fsynced, silence: n.keepSilent, fatal: n.fail, stop: n.stop}
 	if n.store, err = openStorage(&n.cfg, hooks, n.hlog); err != nil {
 		return nil, err
 	}
 	n.self = n.store.id.raftID()
+	n.settled.Store(!n.store.id.Joining)
 	n.cluster.Store(n.store.id.ClusterID)
 	n.build()
 	if err := n.open(); err != nil {
@@ -112,6 +116,7 @@ func (n *Node) build() {
 	n.forwarder = &forwarder{leader: n.leaderLink, sent: func(k int) { n.metrics.forwardedOut.Add(float64(k)) }}
 	n.waits = newWaits(n.replica.receivable, n.replica.queueName, t.turnTimeout)
 	n.mesh = newMesh(n)
+	n.applicants = newApplicants()
 	n.confirmer = &confirmer{office: n.office.Load, voters: n.voters, peer: n.mesh.link, timeout: t.confirmTimeout}
 	n.discovery = n.cfg.Discovery
 	if n.discovery == nil {
@@ -222,8 +227,11 @@ func (n *Node) run(exists bool) error {
 	n.wg.Add(2)
 	go n.lead(r)
 	go n.watchLeader(r)
-	for _, f := range []func(<-chan struct{}){n.mesh.run, n.waits.run, n.disk.run, n.store.watch.run, n.advanceTime, n.watchClock, n.watchSpace, n.takeSnapshots} {
+	for _, f := range []func(<-chan struct{}){n.mesh.run, n.waits.run, n.disk.run, n.store.watch.run, n.advanceTime, n.watchClock, n.watchSpace, n.keepMembers, n.takeSnapshots} {
 		n.background(func() { f(n.stop) })
+	}
+	if !n.settled.Load() {
+		n.background(n.becomeMember)
 	}
 	go n.batcher.run()
 	return nil
@@ -257,7 +265,7 @@ func (n *Node) newRaft(exists bool) (*raft.Raft, error) {
 func (n *Node) startRaft(exists bool) (*raft.Raft, error) {
 	id := n.store.id
 	conf := n.raftConfig()
-	if !exists {
+	if !exists && !id.Joining {
 		servers := make([]raft.Server, len(id.Founders))
 		for i, f := range id.Founders {
 			servers[i] = raft.Server{ID: raft.ServerID(f), Address: raft.ServerAddress(f)}
@@ -267,7 +275,7 @@ func (n *Node) startRaft(exists bool) (*raft.Raft, error) {
 			return nil, fmt.Errorf("cannot found the cluster: %w", err)
 		}
 	}
-	if !id.Bootstrapped {
+	if !id.Bootstrapped && !id.Joining {
 		id.Bootstrapped, id.Founders = true, nil
 		if err := id.save(n.cfg.DataDir); err != nil {
 			return nil, err
@@ -390,19 +398,23 @@ func (n *Node) SpoolState(spool string) fsm.Code { return n.replica.spoolState(s
 // a view has to last to be acted upon.
 const foundingLook = 200 * time.Millisecond
 
-// found waits for the expected nodes and founds the cluster with them.
+// found waits for the expected nodes and founds the cluster with them, or is taken
+// in by one that is there already.
 func (n *Node) found() {
 	var founders []raftID
-	said := ""
 	for {
 		v := judge(n.announcement(), n.discovery.Peers())
-		if n.founding.Store(v.why); v.why != said && v.why != "" {
-			level := slog.LevelInfo
-			if v.warn {
-				level = slog.LevelWarn
+		if v.join != "" {
+			a := n.apply(v.join, false)
+			if a.Welcome {
+				if err := n.joinCluster(v.join); err != nil && err != errNodeClosing {
+					n.fail(err)
+				}
+				return
 			}
-			n.log.Log(context.Background(), level, "the cluster is not formed yet: "+v.why, "expect", n.cfg.Expect, "peers", len(n.discovery.Peers()))
-			said = v.why
+			n.waitsFor("this node is not part of the cluster that is here yet: "+a.Why, a.Warn)
+		} else if v.why != "" {
+			n.waitsFor("the cluster is not formed yet: "+v.why, v.warn)
 		}
 		if len(v.founders) > 0 && (n.cfg.Expect == 1 || slices.Equal(v.founders, founders)) {
 			if err := n.foundWith(v.founders); err != nil && err != errNodeClosing {
@@ -426,6 +438,7 @@ func (n *Node) foundWith(founders []raftID) error {
 		return err
 	}
 	n.log.Info("founding the cluster", "cluster", id.ClusterID, "founders", founders)
+	n.waiting.Store("")
 	n.cluster.Store(id.ClusterID)
 	n.discovery.Update(n.announcement())
 	return n.run(false)

@@ -85,6 +85,8 @@ func (s *server) handle(f frame) error {
 		return nil
 	case framePing:
 		return s.ping(f)
+	case frameJoin:
+		return s.join(f)
 	default:
 		return errBadFrame
 	}

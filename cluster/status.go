@@ -2,7 +2,7 @@ package cluster
 
 import (
 	"errors"
-	"fmt"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -54,8 +54,13 @@ var (
 	errNotReached  = errors.New("the leader cannot be reached from this node")
 	errBehind      = errors.New("this node is still catching up with the leader")
 	errNoSecret    = errors.New("this node has not received the cluster's state yet")
+	errStarting    = errors.New("this node is starting")
 	errNodeClosing = errors.New("this node is shutting down")
+	errRemoved     = errors.New("this node is not part of the cluster any more: another node has taken its place under its id. " +
+		"Stop it, move its data directory away, and start it with an empty one under an id of its own, if it is still needed")
 )
+
+const removedFor = 10 * time.Second // after which a leader's word that is not repeated is forgotten
 
 // Ready is nil where this node can serve, else why it cannot, for people.
 func (n *Node) Ready() error {
@@ -64,8 +69,14 @@ func (n *Node) Ready() error {
 		return errNodeClosing
 	default:
 	}
-	if n.raft.Load() == nil {
-		return fmt.Errorf("the cluster is not formed yet: %s", n.founding.Load())
+	switch why := n.waiting.Load().(string); {
+	case why != "":
+		return errors.New(why)
+	case n.raft.Load() == nil:
+		return errStarting
+	}
+	if time.Since(time.Unix(0, n.removed.Load())) < removedFor {
+		return errRemoved
 	}
 	if _, ok := n.Sealer(); !ok {
 		return errNoSecret

@@ -64,6 +64,7 @@ func (c *testCluster) config(name string) Config {
 	// Generous, so that a busy machine does not look like a lost leader.
 	cfg.tuning.heartbeat, cfg.tuning.lease = time.Second, 800*time.Millisecond
 	cfg.tuning.rpcTimeout, cfg.tuning.pingInterval, cfg.tuning.peerTimeout = time.Second, 100*time.Millisecond, 2*time.Second
+	cfg.tuning.goneAfter, cfg.tuning.levelFor = time.Second, 300*time.Millisecond
 	cfg.tuning.leaderWait, cfg.tuning.confirmTimeout = patience/2, time.Second
 	cfg.tuning.minFreeBytes, cfg.tuning.segment = 0, 1<<20
 	if c.change != nil {

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -11,6 +12,8 @@ type vitals struct {
 	Last    uint64 // index of the last entry in the log
 	ClockMs int64
 	Full    bool         `json:",omitempty"` // no room on the disk
+	Settled bool         `json:",omitempty"` // it has noted that it is part of the cluster
+	Removed bool         `json:",omitempty"` // the leader's word to a node that is none of its members
 	Hashes  []hashSample `json:",omitempty"`
 }
 
@@ -19,7 +22,8 @@ const hashesPerPing = 8
 func (n *Node) vitals() vitals {
 	v := vitals{
 		Applied: n.replica.index.Load(), ClockMs: n.cfg.Clock().UnixMilli(), Full: n.disk.full.Load(),
-		Hashes: n.replica.hashes.latest(hashesPerPing),
+		Settled: n.settled.Load(),
+		Hashes:  n.replica.hashes.latest(hashesPerPing),
 	}
 	if r := n.raft.Load(); r != nil {
 		v.Last = r.LastIndex()
@@ -35,7 +39,13 @@ func (s *server) ping(f frame) error {
 		return err
 	}
 	s.n.compareHashes(s.peer, v.Hashes)
-	answer, err := json.Marshal(s.n.vitals())
+	mine := s.n.vitals()
+	if slices.Contains(s.n.others(false), s.peer) {
+		s.n.mesh.heardOf(s.peer)
+	} else {
+		mine.Removed = s.n.office.Load() != nil
+	}
+	answer, err := json.Marshal(mine)
 	if err != nil {
 		return err
 	}
@@ -48,12 +58,14 @@ type peerView struct {
 	vitals
 	at     time.Time     // when
 	rtt    time.Duration // of that
+	lag    uint64        // entries that it is behind
 	offset time.Duration // of the peer's clock from ours
 }
 
 // ping asks a peer for its vitals.
 func (m *mesh) ping(l *link) {
-	mine, err := json.Marshal(m.n.vitals())
+	sent := m.n.vitals()
+	mine, err := json.Marshal(sent)
 	if err != nil {
 		return
 	}
@@ -65,10 +77,25 @@ func (m *mesh) ping(l *link) {
 		}
 		rtt := time.Since(start)
 		middle := startMs + rtt.Milliseconds()/2
-		m.heard(l.peer, peerView{v, time.Now(), rtt, time.Duration(v.ClockMs-middle) * time.Millisecond})
+		m.heard(l.peer, peerView{
+			vitals: v, at: time.Now(), rtt: rtt, lag: sent.Applied - min(sent.Applied, v.Applied),
+			offset: time.Duration(v.ClockMs-middle) * time.Millisecond,
+		})
+		if v.Removed {
+			m.n.expelled(l.peer)
+		}
 		m.n.compareHashes(l.peer, v.Hashes)
 		return true
 	})
+}
+
+// expelled takes a leader's word that this node is no member any more. It may be
+// an old leader's word, so nothing is done but to say so.
+func (n *Node) expelled(by raftID) {
+	last, now := n.removed.Swap(time.Now().UnixNano()), time.Now()
+	if now.Sub(time.Unix(0, last)) > complainEvery {
+		n.log.Error(errRemoved.Error(), "leader", by)
+	}
 }
 
 // compareHashes holds a peer's digests against this node's. States that differ at

@@ -109,6 +109,8 @@ func TestUsage(t *testing.T) {
 		{"odd probability", "faults add drop --probability 2", "--probability must be"},
 		{"no fault count", "faults add drop --count 0", "--count must be"},
 		{"short delay", "faults add delay --delay 1us", "--delay must be"},
+		{"no delay", "faults add delay", "needs --delay"},
+		{"delayed drop", "faults add drop --delay 1s", "needs --delay"},
 		{"faults of a spool", "faults list --spool default", "unknown flag"},
 		{"odd api", "stats --api localhost:8080", "must look like"},
 	}

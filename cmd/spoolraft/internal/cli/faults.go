@@ -66,13 +66,15 @@ call, since it promises that nothing happened.`,
 	f.DurationVar(&delay, flagDelay, 0, "how long a delay is, like 250ms or 3s")
 	f.Float64Var(&rule.Probability, flagProbability, 1, "for this part of the calls")
 	f.Uint64Var(&rule.Count, flagCount, 0, "for so many calls, then never again (default: no limit)")
-	f.Uint32Var(&seed, flagSeed, 0, "draw the same as another rule with this seed (default: random)")
+	f.Uint32Var(&seed, flagSeed, 0, "strike the same calls again as with this seed before (default: random)")
 	return r.command(c, func(c *cobra.Command, client *api.Client, args []string) error {
 		switch {
 		case !(rule.Probability > 0 && rule.Probability <= 1):
 			return usagef("--probability must be above 0 and at most 1")
 		case f.Changed(flagCount) && rule.Count == 0:
 			return usagef("--count must be at least 1")
+		case f.Changed(flagDelay) != (args[0] == "delay"):
+			return usagef("a delay, and nothing else, needs --delay")
 		case f.Changed(flagDelay) && (delay < time.Millisecond || delay%time.Millisecond != 0):
 			return usagef("--delay must be whole milliseconds, like 250ms or 3s")
 		}

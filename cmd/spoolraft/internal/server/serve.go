@@ -111,15 +111,16 @@ func serve(ctx context.Context, config Config, stderr io.Writer) error {
 
 func (c *Config) cluster(logger *slog.Logger) cluster.Config {
 	return cluster.Config{
-		NodeID:     c.NodeID,
-		DataDir:    c.Data,
-		PeerListen: c.Peer,
-		Advertise:  c.Advertise,
-		Gossip:     cluster.GossipConfig{Listen: c.Gossip, Join: c.Join},
-		Expect:     c.Expect,
-		LogStore:   c.LogStore,
-		Caps:       c.caps(),
-		Clock:      testClock(),
-		Logger:     logger,
+		NodeID:        c.NodeID,
+		DataDir:       c.Data,
+		PeerListen:    c.Peer,
+		Advertise:     c.Advertise,
+		Gossip:        cluster.GossipConfig{Listen: c.Gossip, Join: c.Join},
+		Expect:        c.Expect,
+		LogStore:      c.LogStore,
+		Caps:          c.caps(),
+		Clock:         testClock(),
+		SnapshotBytes: testSnapshotBytes(),
+		Logger:        logger,
 	}
 }

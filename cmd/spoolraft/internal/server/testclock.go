@@ -12,6 +12,20 @@ import (
 // environment can set it.
 const clockOffsetFile = "SPOOLRAFT_TEST_CLOCK_OFFSET_FILE"
 
+// snapshotBytes says after how many bytes of log a snapshot is taken. It is for
+// tests that cannot write as much as a node usually lets the log grow, and only
+// the environment can set it.
+const snapshotBytes = "SPOOLRAFT_TEST_SNAPSHOT_BYTES"
+
+// testSnapshotBytes returns what the environment asks for, 0 for the default.
+func testSnapshotBytes() int64 {
+	n, err := strconv.ParseInt(os.Getenv(snapshotBytes), 10, 64)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}
+
 // testClock returns the clock that the environment asks for, nil for the true
 // one. The file is read at every look, so that a test can move the clock.
 func testClock() func() time.Time {

@@ -42,6 +42,10 @@ type Config struct {
 	// them as they are.
 	Caps *fsm.Caps
 
+	// SnapshotBytes is how much the log grows between snapshots, at least. 0: a
+	// default. Less of it costs more writing and saves less than it seems.
+	SnapshotBytes int64
+
 	Logger *slog.Logger // nil: silent
 
 	tuning tuning // zero: defaultTuning
@@ -128,6 +132,9 @@ func (c *Config) complete() error {
 	}
 	if c.tuning.heartbeat == 0 {
 		c.tuning = defaultTuning()
+	}
+	if c.SnapshotBytes > 0 {
+		c.tuning.snapshotBytes = c.SnapshotBytes
 	}
 	return nil
 }

@@ -3,14 +3,17 @@ package cluster
 import (
 	"math/rand/v2"
 	"net"
+	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/spoolraft/spoolraft/fsm"
 )
 
 // TestGossip founds a cluster of nodes that find each other by gossip, with
-// rubbish at the gossip ports, and moves one to another address.
+// rubbish at the gossip ports, moves one to another address and empties another.
 func TestGossip(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -57,6 +60,23 @@ func TestGossip(t *testing.T) {
 	}
 	eventually(t, "the node is back", func() bool { return nodes["a"].Ready() == nil })
 	if r := mustRetry(t, nodes["a"], "k"); r.Code != fsm.CodeDuplicate {
+		t.Errorf("retry: %+v", r)
+	}
+	// Another one loses its directory, and is taken in again.
+	if err := nodes["c"].Shutdown(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "c")); err != nil {
+		t.Fatal(err)
+	}
+	before, begun := nodes["c"].self, time.Now()
+	start("c", gossipAddress("b"))
+	eventually(t, "the emptied node is ready and votes in its old place", func() bool {
+		voters := append(nodes["a"].voters(), nodes["a"].self)
+		return nodes["c"].Ready() == nil && len(voters) == 3 && !slices.Contains(voters, before) && slices.Contains(voters, nodes["c"].self)
+	})
+	t.Logf("taken in again after %v", time.Since(begun))
+	if r := mustRetry(t, nodes["c"], "k"); r.Code != fsm.CodeDuplicate {
 		t.Errorf("retry: %+v", r)
 	}
 	for _, n := range nodes {

@@ -139,6 +139,29 @@ func TestNewNodeJoins(t *testing.T) {
 	c.settled()
 }
 
+// TestJoiningIsResumed stops a node between taking on the cluster's id and being
+// added.
+func TestJoiningIsResumed(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, nil)
+	makeQueue(t, c.nodes["a"], "q")
+	if err := os.Mkdir(filepath.Join(c.dir, "d"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	id, err := loadIdentity(filepath.Join(c.dir, "d"), "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	id.ClusterID, id.Joining = c.nodes["a"].clusterID(), true
+	if err := id.save(filepath.Join(c.dir, "d")); err != nil {
+		t.Fatal(err)
+	}
+	n := c.add("d")
+	c.votersAre(c.ids()...)
+	ready(t, n)
+	c.settled()
+}
+
 // TestWipedNodeIsReplaced empties the directory of a node while others send. It
 // is taken in again under its name, nothing is lost, and its old self is gone.
 func TestWipedNodeIsReplaced(t *testing.T) {

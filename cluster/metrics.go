@@ -83,6 +83,9 @@ var (
 	descKnown   = desc("raft_leader_known", "1 where this node knows a leader.")
 	descApplied = desc("raft_applied_index", "Index of the last log entry applied.")
 	descCommit  = desc("raft_commit_index", "Index of the last log entry known to be committed.")
+	descHashAt  = desc("state_hash_index", "Index of the log entry, one in 256, after which the state had the digest of the next two.")
+	descHashHi  = desc("state_hash_high", "Upper 32 bits of that digest. Nodes that differ at the same index have different states.")
+	descHashLo  = desc("state_hash_low", "Lower 32 bits of that digest.")
 	descFull    = desc("disk_full", "1 where the disk is so full that a leader refuses writes.")
 	descDepth   = desc("queue_messages", "Messages in a queue, by state.", "spool", "queue", "state")
 	descOldest  = desc("queue_oldest_message_age_seconds", "Age of the oldest message of a queue.", "spool", "queue")
@@ -95,7 +98,7 @@ const maxQueuesReported = 1000
 
 // Describe implements prometheus.Collector.
 func (c stateCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descTerm, descLeader, descKnown, descApplied, descCommit, descFull, descDepth, descOldest, descKeys, descOmitted} {
+	for _, d := range []*prometheus.Desc{descTerm, descLeader, descKnown, descApplied, descCommit, descHashAt, descHashHi, descHashLo, descFull, descDepth, descOldest, descKeys, descOmitted} {
 		ch <- d
 	}
 }
@@ -118,6 +121,11 @@ func (c stateCollector) Collect(ch chan<- prometheus.Metric) {
 	flag(descKnown, s.LeaderID != "")
 	gauge(descApplied, float64(s.AppliedIndex))
 	gauge(descCommit, float64(s.CommitIndex))
+	for _, sample := range c.n.replica.hashes.latest(1) {
+		gauge(descHashAt, float64(sample.Index))
+		gauge(descHashHi, float64(sample.Hash>>32))
+		gauge(descHashLo, float64(sample.Hash&(1<<32-1)))
+	}
 	flag(descFull, s.DiskFull)
 	c.queues(s.NowMs, gauge)
 }

@@ -26,6 +26,7 @@ func TestCollectors(t *testing.T) {
 	makeQueue(t, n, "q")
 	mustDo(t, n, keyed("q", "k", "x"))
 	mustDo(t, n, fsm.Command{Op: fsm.OpReceive, Queue: "q"})
+	n.replica.hashes.add(hashEvery, 0xfedcba9876543210)
 	reg := prometheus.NewPedanticRegistry()
 	reg.MustRegister(n.Collectors()...)
 	families, err := reg.Gather()
@@ -45,6 +46,7 @@ func TestCollectors(t *testing.T) {
 	for id, want := range map[string]float64{
 		"raft_is_leader": 1, "raft_leader_known": 1, "disk_full": 0, "state_divergences_total": 0, "queues_omitted": 0,
 		"queue_messages q default pending": 1, "queue_messages q default visible": 0, "queue_dedup_keys q default": 1,
+		"state_hash_index": hashEvery, "state_hash_high": 0xfedcba98, "state_hash_low": 0x76543210,
 	} {
 		if v, ok := got[id]; !ok || v != want {
 			t.Errorf("%s is %v (reported: %v), want %v", id, v, ok, want)

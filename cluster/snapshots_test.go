@@ -55,7 +55,7 @@ func TestLaggingFollowerInstallsASnapshot(t *testing.T) {
 // TestSnapshotsBoundTheLog writes much more than is kept.
 func TestSnapshotsBoundTheLog(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, 1, func(_ string, cfg *Config) { cfg.tuning.snapshotBytes = 128 << 10 })
+	c := newCluster(t, 1, func(_ string, cfg *Config) { cfg.SnapshotBytes = 128 << 10 })
 	n := c.nodes["a"]
 	makeQueue(t, n, "q")
 	handle := func(r fsm.Result) fsm.Token {

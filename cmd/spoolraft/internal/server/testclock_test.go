@@ -24,3 +24,12 @@ func TestTheTestClockFollowsItsFile(t *testing.T) {
 		t.Fatalf("the clock is wrong by %v, want two hours", off)
 	}
 }
+
+func TestSnapshotBytesComeFromTheEnvironment(t *testing.T) {
+	for text, want := range map[string]int64{"": 0, "100000": 100000, "-1": 0, "much": 0} {
+		t.Setenv(snapshotBytes, text)
+		if got := testSnapshotBytes(); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+}

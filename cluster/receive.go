@@ -10,8 +10,14 @@ import (
 
 // Receive grants the message of a queue that has been visible longest, waiting
 // up to wait for one. The result's code is [fsm.CodeEmpty] where none came. A
-// caller who is gone when the message is granted loses the lease again.
+// caller who is gone when the message is granted loses the lease again. Where ctx
+// ends and nothing was granted the error is [fsm.ErrNotApplied]; it is
+// [fsm.ErrUnknown] only where the leader has been asked for a message and has not
+// answered.
 func (n *Node) Receive(ctx context.Context, spool, queue string, wait time.Duration) (fsm.Result, error) {
+	if ctx.Err() != nil {
+		return fsm.Result{}, cancelled(ctx)
+	}
 	deadline := time.Now().Add(wait)
 	res, err := n.take(ctx, spool, queue)
 	for err == nil && res.Code == fsm.CodeEmpty {
@@ -27,7 +33,13 @@ func (n *Node) Receive(ctx context.Context, spool, queue string, wait time.Durat
 		res, err = n.take(ctx, spool, queue)
 		turn.end()
 		for errors.Is(err, fsm.ErrNotApplied) && ctx.Err() == nil && time.Now().Before(deadline) {
-			// Nothing was granted; the wait survives a cluster that is between leaders.
+			// Nothing was granted; the wait survives a cluster that is between leaders,
+			// or has no room for writes for a moment.
+			select {
+			case <-time.After(officeRetry):
+			case <-ctx.Done():
+				return fsm.Result{}, cancelled(ctx)
+			}
 			res, err = n.take(ctx, spool, queue)
 		}
 	}

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -188,6 +189,69 @@ func TestGoneReceiver(t *testing.T) {
 			return s.Visible == 1 && s.Pending == 0
 		})
 	}
+}
+
+// TestReceiveWhoseContextEnds tells a receive that got nothing from one of which
+// nobody knows whether it got something.
+func TestReceiveWhoseContextEnds(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, nil)
+	makeQueue(t, c.nodes["a"], "q")
+	leader := c.leader()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, n := range c.others() {
+		if r, err := n.Receive(ended, fsm.DefaultSpool, "q", patience); !errors.Is(err, fsm.ErrNotApplied) || errors.Is(err, fsm.ErrUnknown) {
+			t.Errorf("%s: ended before it began: %+v, %v", name(n), r, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		r, err := n.Receive(ctx, fsm.DefaultSpool, "q", patience)
+		cancel()
+		if !errors.Is(err, fsm.ErrNotApplied) || errors.Is(err, fsm.ErrUnknown) {
+			t.Errorf("%s: ended while it waited: %+v, %v", name(n), r, err)
+		}
+		if r, err := n.Receive(t.Context(), fsm.DefaultSpool, "q", 10*time.Millisecond); err != nil || r.Code != fsm.CodeEmpty {
+			t.Errorf("%s: waited in vain: %+v, %v", name(n), r, err)
+		}
+	}
+	mustDo(t, leader, keyed("q", "k", ""))
+	follower := c.nodes[c.otherNames(name(leader))[0]]
+	c.fabric.cut(name(leader), name(follower)) // the grant does not come back
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if r, err := follower.Receive(ctx, fsm.DefaultSpool, "q", patience); !errors.Is(err, fsm.ErrUnknown) {
+		t.Errorf("asked and not answered: %+v, %v", r, err)
+	}
+	c.fabric.heal()
+	c.leader()
+}
+
+// TestReceiveWaitsOutAFullDisk has a message fall due for a receive that waits,
+// while the leader takes no writes.
+func TestReceiveWaitsOutAFullDisk(t *testing.T) {
+	t.Parallel()
+	var full atomic.Bool
+	c := newCluster(t, 1, func(_ string, cfg *Config) {
+		cfg.tuning.minFreeBytes = 1 << 20
+		cfg.tuning.diskFree = func(string) (uint64, error) {
+			if full.Load() {
+				return 0, nil
+			}
+			return 1 << 30, nil
+		}
+	})
+	n := c.nodes["a"]
+	makeQueue(t, n, "q")
+	mustDo(t, n, fsm.Command{Op: fsm.OpSend, Queue: "q", DelaySeconds: 100, Payload: "x"})
+	ch := receiving(t.Context(), n, "q")
+	waiting(t, fixed(n), "q", 1)
+	full.Store(true)
+	n.disk.check()
+	c.skew["a"].Add(int64(101 * time.Second))
+	waiting(t, fixed(n), "q", 0) // it has been woken and asks, in vain
+	full.Store(false)
+	n.disk.check()
+	mustReceive(t, ch)
 }
 
 // TestManyWaiters wakes as many as there are messages.

@@ -69,7 +69,7 @@ func (p *project) log(format string, args ...any) {
 // composeCommand finds Compose, as a plugin or on its own, and a running engine.
 func composeCommand(t *testing.T) []string {
 	t.Helper()
-	const install = "on Debian, as root: apt-get install docker.io docker-compose"
+	const install = "on Debian, as root: apt-get install --install-recommends docker-compose"
 	if _, err := exec.LookPath("docker"); err != nil {
 		t.Fatalf("there is no docker command here; %s", install)
 	}

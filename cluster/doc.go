@@ -21,6 +21,9 @@
 //     address nor an emptied directory can be taken for somebody else.
 //   - Raft's own configuration is membership. Gossip only finds addresses.
 //   - A node starts on data that is whole, or not at all.
+//   - A node without state founds a cluster only with exactly the nodes that it
+//     expects, and joins one only through its leader. It votes in no other's place.
+//   - Raft never sees an error of the disk that it would not survive.
 //
 // DESIGN.md says why it is so and what was rejected.
 package cluster

@@ -180,6 +180,11 @@ func (g *gossip) NotifyLeave(n *memberlist.Node) {
 	g.mu.Lock()
 	_, was := g.alive[n.Name]
 	delete(g.alive, n.Name)
+	for _, p := range g.alive {
+		if p.NodeID == raftID(n.Name).node() {
+			g.forgetPredecessors(p)
+		}
+	}
 	g.mu.Unlock()
 	if was {
 		g.log.Info("gossip misses a node", "peer", n.Name)
@@ -238,6 +243,20 @@ func (g *gossip) learn(p Peer, gossip string) {
 	}
 }
 
+// forgetPredecessors drops the addresses of nodes whose place in the cluster this
+// one has taken. The caller holds the lock.
+func (g *gossip) forgetPredecessors(p Peer) {
+	if p.ClusterID == "" {
+		return
+	}
+	for id, k := range g.known {
+		if _, alive := g.alive[id]; !alive && k.Started < p.Started && raftID(id).node() == p.NodeID && raftID(id) != p.raftID() {
+			delete(g.known, id)
+			g.unsaved = true
+		}
+	}
+}
+
 func (g *gossip) heard(n *memberlist.Node, joined bool) {
 	p, ok := peerOf(n)
 	if !ok {
@@ -249,6 +268,7 @@ func (g *gossip) heard(n *memberlist.Node, joined bool) {
 		return
 	}
 	g.alive[n.Name] = p
+	g.forgetPredecessors(p)
 	g.mu.Unlock()
 	g.learn(p, n.Address())
 	if joined {

@@ -76,6 +76,10 @@ func TestGossip(t *testing.T) {
 		return nodes["c"].Ready() == nil && len(voters) == 3 && !slices.Contains(voters, before) && slices.Contains(voters, nodes["c"].self)
 	})
 	t.Logf("taken in again after %v", time.Since(begun))
+	eventually(t, "the address of its old self is forgotten", func() bool {
+		_, known := nodes["a"].discovery.Address(before.node(), before.instance())
+		return !known
+	})
 	if r := mustRetry(t, nodes["c"], "k"); r.Code != fsm.CodeDuplicate {
 		t.Errorf("retry: %+v", r)
 	}

@@ -204,15 +204,17 @@ func (n *Node) receive(a application) reception {
 		return reception{Why: why, Warn: true}
 	}
 	answer := reception{Leader: n.self}
-	switch why := n.objection(a.raftID(), office); {
+	switch why, warn := n.objection(a.raftID(), office); {
 	case slices.Contains(n.members(), a.raftID()):
 		answer.Welcome = true // a founder that came late, or one that has just been added
 		answer.Why = "waiting for the leader's log"
 	case a.Version != protocolVersion:
 		answer.Why, answer.Warn = "it speaks another version of the peer protocol than this node", true
 	case why != "":
-		answer.Why, answer.Warn = why, true
-		n.refuse(a.raftID(), why)
+		answer.Why, answer.Warn = why, warn
+		if warn {
+			n.refuse(a.raftID(), why)
+		}
 	case !a.Running:
 		answer.Welcome = true
 	default:

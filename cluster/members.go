@@ -238,24 +238,25 @@ func (n *Node) quiet(id raftID, office *leadership) time.Duration {
 	return min(time.Since(n.mesh.lastHeard(id)), time.Since(office.since))
 }
 
-// objection says why a node cannot be taken in now, "" where it can.
-func (n *Node) objection(id raftID, office *leadership) string {
+// objection says why a node cannot be taken in now, "" where it can, and whether
+// it needs more than patience.
+func (n *Node) objection(id raftID, office *leadership) (why string, warn bool) {
 	members, replaces := n.members(), false
 	for _, old := range members {
 		if old == id || old.node() != id.node() {
 			continue
 		}
-		switch quiet := n.quiet(old, office); {
+		switch {
 		case n.alive(old):
-			return fmt.Sprintf("another node of the cluster has the node id %q and is alive: give this one an id of its own", id.node())
-		case quiet <= n.cfg.tuning.goneAfter:
-			return fmt.Sprintf("it takes the place of the node that had the node id %q before, once that has not been heard of for %v; now it is %v",
-				id.node(), n.cfg.tuning.goneAfter, quiet.Round(100*time.Millisecond))
+			return fmt.Sprintf("another node of the cluster has the node id %q and is alive: give this one an id of its own", id.node()), true
+		case n.quiet(old, office) <= n.cfg.tuning.goneAfter:
+			return fmt.Sprintf("it takes the place of the node that had the node id %q before, once that has not been heard of for %v",
+				id.node(), n.cfg.tuning.goneAfter), false
 		}
 		replaces = true
 	}
 	if len(members) >= maxMembers && !replaces {
-		return fmt.Sprintf("the cluster has %d members, which is the most that it can have", len(members))
+		return fmt.Sprintf("the cluster has %d members, which is the most that it can have", len(members)), true
 	}
-	return ""
+	return "", false
 }

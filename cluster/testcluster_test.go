@@ -55,10 +55,11 @@ func testLogger(name string) *slog.Logger {
 }
 
 func (c *testCluster) config(name string) Config {
+	skew := c.skew[name]
 	cfg := Config{
 		NodeID: name, DataDir: filepath.Join(c.dir, name), PeerListen: "127.0.0.1:0", Discovery: c.hub.Discovery(),
 		Network: c.fabric.node(name), Expect: len(c.names), Logger: testLogger(name),
-		Clock:  func() time.Time { return time.Now().Add(time.Duration(c.skew[name].Load())) },
+		Clock:  func() time.Time { return time.Now().Add(time.Duration(skew.Load())) },
 		tuning: defaultTuning(),
 	}
 	// Generous, so that a busy machine does not look like a lost leader.

@@ -68,31 +68,37 @@ func (n *Node) apply(cluster string, running bool) (answer reception) {
 	return answer
 }
 
-func (n *Node) applyTo(to raftID, cluster string, a application) (r reception, err error) {
+func (n *Node) applyTo(to raftID, cluster string, a application) (reception, error) {
 	doc, err := json.Marshal(a)
 	if err != nil {
-		return r, err
+		return reception{}, err
 	}
 	conn, err := n.dialer.dialInto(cluster, connLink, to, linkDialTimeout)
 	if err != nil {
-		return r, err
+		return reception{}, err
 	}
 	l := newLink(to, conn)
 	defer l.close()
-	done := make(chan error, 1)
+	type reply struct {
+		r   reception
+		err error
+	}
+	done := make(chan reply, 1)
 	l.ask(frameJoin, doc, func(f frame, err error) bool {
-		if err == nil && f.typ != frameJoinAnswer {
-			err = errBadFrame
+		p := reply{err: err}
+		switch {
+		case err != nil:
+		case f.typ != frameJoinAnswer:
+			p.err = errBadFrame
+		default:
+			p.err = json.Unmarshal(f.payload, &p.r)
 		}
-		if err == nil {
-			err = json.Unmarshal(f.payload, &r)
-		}
-		done <- err
+		done <- p
 		return true
 	})
 	select {
-	case err := <-done:
-		return r, err
+	case p := <-done:
+		return p.r, p.err
 	case <-time.After(applyTimeout):
 		return reception{}, errors.New("no answer in time")
 	case <-n.stop:

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
@@ -393,53 +392,3 @@ func (n *Node) Sealer() (fsm.Sealer, bool) { return n.replica.sealer() }
 
 // SpoolState is this node's own view of a spool.
 func (n *Node) SpoolState(spool string) fsm.Code { return n.replica.spoolState(spool) }
-
-// foundingLook is how often a node without a cluster looks around, and how long
-// a view has to last to be acted upon.
-const foundingLook = 200 * time.Millisecond
-
-// found waits for the expected nodes and founds the cluster with them, or is taken
-// in by one that is there already.
-func (n *Node) found() {
-	var founders []raftID
-	for {
-		v := judge(n.announcement(), n.discovery.Peers())
-		if v.join != "" {
-			a := n.apply(v.join, false)
-			if a.Welcome {
-				if err := n.joinCluster(v.join); err != nil && err != errNodeClosing {
-					n.fail(err)
-				}
-				return
-			}
-			n.waitsFor("this node is not part of the cluster that is here yet: "+a.Why, a.Warn)
-		} else if v.why != "" {
-			n.waitsFor("the cluster is not formed yet: "+v.why, v.warn)
-		}
-		if len(v.founders) > 0 && (n.cfg.Expect == 1 || slices.Equal(v.founders, founders)) {
-			if err := n.foundWith(v.founders); err != nil && err != errNodeClosing {
-				n.fail(err)
-			}
-			return
-		}
-		founders = v.founders
-		select {
-		case <-time.After(foundingLook):
-		case <-n.stop:
-			return
-		}
-	}
-}
-
-func (n *Node) foundWith(founders []raftID) error {
-	id := n.store.id
-	id.ClusterID, id.Founders = clusterIDOf(founders), founders
-	if err := id.save(n.cfg.DataDir); err != nil {
-		return err
-	}
-	n.log.Info("founding the cluster", "cluster", id.ClusterID, "founders", founders)
-	n.waiting.Store("")
-	n.cluster.Store(id.ClusterID)
-	n.discovery.Update(n.announcement())
-	return n.run(false)
-}

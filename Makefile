@@ -4,13 +4,15 @@ GO        ?= go
 IMAGE     ?= spoolraft:latest
 FUZZTIME  ?= 10s
 BENCHTIME ?= 1s
+FAULTS    ?= kill-leader pause partition hung-fsync power-all wipe clock
+FAULTTIME ?= 20s
 STATIC     = CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
 # The analyzers have a module of their own, so that their dependencies stay out
 # of ours.
 TOOL       = $(GO) tool -modfile=tools/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-short test-compose lint fmt fuzz bench cover image clean
+.PHONY: help build test test-short test-compose faults lint fmt fuzz bench cover image clean
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +32,11 @@ test-short: ## Run the tests that take no processes and no containers
 
 test-compose: ## Run three containers through kills, pauses and cuts; needs Docker with Compose
 	SPOOLRAFT_TEST_COMPOSE=1 $(GO) test -count=1 -v -timeout 10m ./test/compose
+
+faults: build ## Run the fault harness on real processes: each of FAULTS for FAULTTIME (20s); needs /dev/fuse and root
+	@set -e; for fault in $(FAULTS); do \
+	  $(GO) run ./jepsen run --binary bin/spoolraft --workload mixed --faults $$fault --time $(FAULTTIME) --every 4s --out out/faults-$$fault; \
+	done
 
 lint: ## Check formatting, vet, staticcheck and the architecture
 	@files=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$files" ] || { echo "not formatted, run make fmt:"; echo "$$files"; exit 1; }

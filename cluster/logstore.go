@@ -62,11 +62,12 @@ func (s *checkedLog) StoreLogs(logs []*raft.Log) error {
 	err := s.logStore.StoreLogs(sealed)
 	s.fsync(time.Since(start))
 	done()
-	if err == nil {
-		err = s.mark.set(logs[len(logs)-1].Index)
-	}
 	if err != nil {
 		return s.failed(err)
+	}
+	if err := s.mark.set(logs[len(logs)-1].Index); err != nil {
+		// The entries are stored: raft must not take them for refused, for any reason.
+		s.fault.hold(diskError{s.mark.f.Name(), true, err})
 	}
 	s.bytes.Add(size)
 	s.entries.Add(int64(len(logs)))

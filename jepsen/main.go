@@ -59,6 +59,8 @@ func dispatch(ctx context.Context, args []string, out, errOut io.Writer) error {
 	switch args[0] {
 	case "run":
 		return runCommand(ctx, args[1:], out, errOut)
+	case "matrix":
+		return matrixCommand(ctx, args[1:], out, errOut)
 	case "check":
 		return checkCommand(args[1:], out, errOut)
 	case "list":
@@ -77,6 +79,7 @@ func dispatch(ctx context.Context, args []string, out, errOut io.Writer) error {
 const help = `jepsen hurts a cluster and checks that it keeps its promises.
 
   jepsen run [flags]   start a cluster, drive a workload, inject faults, check
+  jepsen matrix [flags] run each workload with each fault, and print a table
   jepsen check DIR     check the history of a run again
   jepsen list          the workloads and faults there are
 

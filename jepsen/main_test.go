@@ -37,6 +37,7 @@ func TestUsage(t *testing.T) {
 		"bug elsewhere":    {"run --deploy process --plant forget-keys", exitUsage, "forget-keys"},
 		"bad number":       {"run --concurrency 0", exitUsage, "--concurrency"},
 		"extra argument":   {"run --deploy fake fly", exitUsage, "fly"},
+		"matrix of none":   {"matrix --workloads fly -- --deploy fake", exitUsage, `no workload "fly"`},
 		"check nothing":    {"check", exitUsage, "directory"},
 		"check nowhere":    {"check /no/such/directory", exitNoRun, "history"},
 	} {
@@ -76,5 +77,26 @@ func TestViolationIsExitCode1(t *testing.T) {
 	}
 	if code, _, _ := jepsen("check", dir); code != exitViolation {
 		t.Errorf("checked again: exit %d", code)
+	}
+}
+
+func TestMatrix(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "matrix")
+	args := []string{"matrix", "--out", dir, "--seed", "5", "--parallel", "2", "--binary", "none", "--workloads", "keyed-send,window", "--faults", "kill pause,kill",
+		"--", "--deploy", "fake", "--time", "1s", "--rate", "300"}
+	code, out, errOut := jepsen(args...)
+	if code != exitPassed {
+		t.Fatalf("exit %d: %s %s", code, out, errOut)
+	}
+	table, err := os.ReadFile(filepath.Join(dir, "matrix.txt"))
+	if err != nil || !strings.HasSuffix(out, string(table)) || strings.Count(string(table), verdictPassed) != 4 {
+		t.Errorf("table %q, %v; output %q", table, err, out)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "window+pause+kill", runner.HistoryFile)); err != nil {
+		t.Error(err)
+	}
+	code, out, _ = jepsen(append(args, "--plant", string(fake.RefuseCommitted))...)
+	if code != exitViolation || !strings.Contains(out, verdictFailed) {
+		t.Errorf("with a bug planted: exit %d, %s", code, out)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -75,6 +74,10 @@ func parse(args []string, errOut io.Writer) (*options, error) {
 	case o.plant != "" && !o.canPlant():
 		return nil, usageError{fmt.Errorf("there is no bug %q to plant in --deploy %s", o.plant, o.deploy)}
 	}
+	_, err := workload.New(o.workload)
+	if err = errors.Join(err, nemesis.Known(o.faultNames())); err != nil {
+		return nil, usageError{err}
+	}
 	for o.seed == 0 {
 		o.seed = rand.Uint64N(1_000_000)
 	}
@@ -105,17 +108,22 @@ func runCommand(ctx context.Context, args []string, out, errOut io.Writer) error
 		}
 		return err
 	}
-	w, err := workload.New(o.workload)
-	if err = errors.Join(err, nemesis.Known(o.faultNames())); err != nil {
-		return usageError{err}
-	}
 	if o.out == "" {
 		if o.out, err = os.MkdirTemp("", "jepsen-"); err != nil {
 			return err
 		}
 	}
+	s, err := o.execute(ctx, out)
+	if err == nil && !s.Passed() {
+		return errViolation
+	}
+	return err
+}
+
+// execute makes a run into o.out, tells out about it, and checks it.
+func (o *options) execute(ctx context.Context, out io.Writer) (*report.Summary, error) {
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
-		return err
+		return nil, err
 	}
 	fmt.Fprintf(out, "seed %d, results in %s\n", o.seed, o.out)
 	started := time.Now()
@@ -124,27 +132,28 @@ func runCommand(ctx context.Context, args []string, out, errOut io.Writer) error
 	}
 	cluster, err := o.start(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	err = o.run(ctx, w, cluster, log)
-	passed := false
+	err = o.run(ctx, cluster, log)
+	var s *report.Summary
 	if err == nil {
-		passed, err = check(o.out, out)
+		s, err = check(o.out, out)
 	}
-	if !passed || o.keep {
+	if s == nil || !s.Passed() || o.keep {
 		err = errors.Join(err, cluster.Collect(filepath.Join(o.out, runner.NodesDir), true))
 	}
 	if cerr := errors.Join(cluster.Close(), os.RemoveAll(o.workDir())); cerr != nil && err == nil {
 		err = fmt.Errorf("clean up: %w", cerr)
 	}
-	if err == nil && !passed {
-		return errViolation
-	}
-	return err
+	return s, err
 }
 
 // run makes the run on a cluster that was started.
-func (o *options) run(ctx context.Context, w workload.Workload, c deploy.Cluster, log func(string, ...any)) error {
+func (o *options) run(ctx context.Context, c deploy.Cluster, log func(string, ...any)) error {
+	w, err := workload.New(o.workload)
+	if err != nil {
+		return usageError{err}
+	}
 	faults, err := nemesis.Find(o.faultNames(), c)
 	if err != nil {
 		return usageError{err}
@@ -186,8 +195,8 @@ func (o *options) startProcesses(ctx context.Context) (deploy.Cluster, error) {
 	}
 	if o.binary == "" {
 		o.binary = filepath.Join(o.workDir(), "spoolraft")
-		if text, err := exec.CommandContext(ctx, "go", "build", "-o", o.binary, "./cmd/spoolraft").CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("build the server: %w\n%s\nRun this in the repository, or name a built one with --binary", err, bytes.TrimSpace(text))
+		if err := buildServer(ctx, o.binary); err != nil {
+			return nil, err
 		}
 	}
 	work, err := filepath.Abs(o.workDir())
@@ -214,32 +223,32 @@ func checkCommand(args []string, out, _ io.Writer) error {
 	if len(args) != 1 {
 		return usageError{errors.New("check takes the directory of a run")}
 	}
-	passed, err := check(args[0], out)
-	if err == nil && !passed {
+	s, err := check(args[0], out)
+	if err == nil && !s.Passed() {
 		return errViolation
 	}
 	return err
 }
 
 // check loads the history, runs every checker, and writes summary and page.
-func check(dir string, out io.Writer) (passed bool, err error) {
+func check(dir string, out io.Writer) (*report.Summary, error) {
 	h, err := history.Load(filepath.Join(dir, runner.HistoryFile))
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	s := report.Summarize(h, checker.Check(h))
 	var text, page bytes.Buffer
 	s.Write(&text)
 	if err := report.WritePage(&page, h, s); err != nil {
-		return false, err
+		return nil, err
 	}
 	err = errors.Join(
 		os.WriteFile(filepath.Join(dir, "summary.txt"), text.Bytes(), 0o644),
 		os.WriteFile(filepath.Join(dir, "report.html"), page.Bytes(), 0o644),
 	)
 	if err != nil {
-		return false, fmt.Errorf("write report: %w", err)
+		return nil, fmt.Errorf("write report: %w", err)
 	}
 	fmt.Fprintf(out, "%sreport: %s\n", text.Bytes(), filepath.Join(dir, "report.html"))
-	return s.Passed(), nil
+	return s, nil
 }

@@ -335,6 +335,13 @@ var stories = []struct {
 		s.stats(15, 29, 0, 0)
 		s.received(30, "1-1", "a")
 	}, nil},
+	{"what nobody heard of being granted is given back", func(s *story) {
+		s.add(history.Op{Kind: history.Recv, Queue: "q"}, 10, 20)
+		s.stats(30, 40, 0, 0).Stats.ReleasedTotal = 1
+	}, nil},
+	{"a release of nothing", func(s *story) {
+		s.stats(30, 40, 0, 0).Stats.ReleasedTotal = 1
+	}, []string{"reads/wrong-count"}},
 	{"a count falls", func(s *story) {
 		s.send(10, 100, "", "a", 201, "1-1")
 		s.stats(20, 30, 1, 0)

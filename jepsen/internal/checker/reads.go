@@ -138,6 +138,10 @@ func (c counters) count(x *index, o *history.Op) {
 		file(source, nacked, sure)
 	case history.Release:
 		file(source, released, sure)
+	case history.Recv:
+		if !sure { // granted to a client that had gone, a message is given back
+			file(source, released, false)
+		}
 	case history.Discard:
 		file(source, discarded, sure)
 	}

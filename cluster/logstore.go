@@ -103,10 +103,15 @@ func (s *checkedLog) read(index uint64, l *raft.Log) error {
 	} else if err != nil {
 		return asDamage(s.path, fmt.Sprintf("entry %d cannot be read", index), err)
 	}
+	return checkEntry(s.path, index, l)
+}
+
+// checkEntry checks an entry as it was stored and takes its checksum off.
+func checkEntry(path string, index uint64, l *raft.Log) error {
 	sum := l.Extensions
 	l.Extensions = nil
 	if len(sum) != 4 || binary.BigEndian.Uint32(sum) != logSum(l) || l.Index != index {
-		return damagedError{s.path, fmt.Sprintf("entry %d does not have its checksum", index), nil}
+		return damagedError{path, fmt.Sprintf("entry %d does not have its checksum", index), nil}
 	}
 	return nil
 }

@@ -16,7 +16,6 @@ import (
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 	wal "github.com/hashicorp/raft-wal"
 	"github.com/hashicorp/raft-wal/metadb"
-	"github.com/hashicorp/raft-wal/segment"
 	"go.etcd.io/bbolt"
 )
 
@@ -54,7 +53,6 @@ type storage struct {
 // storageHooks are what the storage reports to.
 type storageHooks struct {
 	fsync   func(time.Duration)
-	leads   func() bool
 	silence func(bool)
 	fatal   func(error)
 	stop    <-chan struct{}
@@ -139,10 +137,7 @@ func (s *storage) openLog(cfg *Config, hooks storageHooks, hlog hclog.Logger) er
 	if err != nil {
 		return err
 	}
-	s.log = &checkedLog{
-		path: path, mark: mark, watch: s.watch, fault: s.fault, fsync: hooks.fsync,
-		leads: hooks.leads, late: &lateFlush{fault: s.fault},
-	}
+	s.log = &checkedLog{path: path, mark: mark, watch: s.watch, fault: s.fault, fsync: hooks.fsync}
 	return sheltered(path, func() (err error) {
 		if cfg.LogStore == LogStoreBolt {
 			if err := checkBolt(path, nil); err != nil {
@@ -150,8 +145,7 @@ func (s *storage) openLog(cfg *Config, hooks storageHooks, hlog hclog.Logger) er
 			}
 			s.log.logStore, err = openBolt(path)
 		} else {
-			s.log.putsOff = true
-			s.log.logStore, err = openWAL(path, cfg.tuning, s.log.late, hlog)
+			s.log.logStore, err = openWAL(path, cfg.tuning.segment, hlog)
 		}
 		if err != nil {
 			s.log.logStore = nil
@@ -174,15 +168,14 @@ func openBolt(path string) (*raftboltdb.BoltStore, error) {
 	}})
 }
 
-func openWAL(path string, t tuning, late *lateFlush, hlog hclog.Logger) (logStore, error) {
+func openWAL(path string, segment int, hlog hclog.Logger) (logStore, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, err
 	}
 	if err := checkBolt(filepath.Join(path, metadb.FileName), nil); err != nil {
 		return nil, err
 	}
-	w, err := wal.Open(path, wal.WithSegmentSize(t.segment), wal.WithLogger(hlog.Named("wal")),
-		wal.WithSegmentFiler(segment.NewFiler(path, &lateFS{t.files, late})), wal.WithMetaStore(&lateMeta{late: late}))
+	w, err := wal.Open(path, wal.WithSegmentSize(segment), wal.WithLogger(hlog.Named("wal")))
 	if err != nil {
 		return nil, err
 	}
@@ -297,7 +290,6 @@ func (s *storage) hasState() (bool, error) {
 // close releases everything that was opened.
 func (s *storage) close() {
 	if s.log != nil {
-		s.log.late.close()
 		if s.log.logStore != nil {
 			s.log.logStore.Close()
 		}

@@ -12,19 +12,19 @@ import (
 // outcomes is a sink that keeps what it is told.
 type outcomes struct {
 	mu  sync.Mutex
-	got map[int]outcome
+	got map[int]fsm.Outcome
 }
 
 func (o *outcomes) settle(slot int, r fsm.Result, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.got == nil {
-		o.got = make(map[int]outcome)
+		o.got = make(map[int]fsm.Outcome)
 	}
 	if _, twice := o.got[slot]; twice {
 		panic("settled twice")
 	}
-	o.got[slot] = outcome{r, err}
+	o.got[slot] = fsm.Outcome{Result: r, Err: err}
 }
 
 func (o *outcomes) item(slot int, cmd fsm.Command) *item { return &item{cmd: &cmd, to: o, slot: slot} }
@@ -43,7 +43,7 @@ func TestBatcherKeysInFlight(t *testing.T) {
 	b.submit(first, o.item(1, keyed("q", "k", "")), o.item(2, keyed("other", "k", "")), o.item(3, fsm.Command{Op: fsm.OpSend, Queue: "q"}))
 	b.submit(o.item(4, fsm.Command{Op: fsm.OpAckAndSend, Spool: fsm.DefaultSpool, Queue: "q", Keyed: true, Key: fsm.FingerprintOf("k")}))
 	for _, slot := range []int{1, 4} {
-		if got := o.got[slot]; got.err != nil || got.result.Code != fsm.CodeDedupInFlight {
+		if got := o.got[slot]; got.Err != nil || got.Result.Code != fsm.CodeDedupInFlight {
 			t.Errorf("the same key again, slot %d: %+v", slot, got)
 		}
 	}
@@ -55,7 +55,7 @@ func TestBatcherKeysInFlight(t *testing.T) {
 		t.Fatalf("took %d items", len(items))
 	}
 	b.submit(o.item(5, keyed("q", "k", "")))
-	if o.got[5].result.Code != fsm.CodeDedupInFlight {
+	if o.got[5].Result.Code != fsm.CodeDedupInFlight {
 		t.Errorf("while it is proposed: %+v", o.got[5])
 	}
 	// The lead is lost and won again before the outcome is known.
@@ -67,7 +67,7 @@ func TestBatcherKeysInFlight(t *testing.T) {
 	}
 	first.leave()
 	b.submit(o.item(7, keyed("q", "k", "")))
-	if o.got[7].result.Code != fsm.CodeDedupInFlight {
+	if o.got[7].Result.Code != fsm.CodeDedupInFlight {
 		t.Error("the end of an old proposal freed the key of a new one")
 	}
 }
@@ -76,20 +76,20 @@ func TestBatcherRefuses(t *testing.T) {
 	b, o := testBatcher(), new(outcomes)
 	b.serve(false)
 	b.submit(o.item(0, keyed("q", "k", "")))
-	if o.got[0].err != errNotLeader {
+	if o.got[0].Err != errNotLeader {
 		t.Errorf("without the lead: %+v", o.got[0])
 	}
 	b.serve(true)
 	queued := o.item(1, keyed("q", "k", ""))
 	b.submit(queued)
 	b.serve(false)
-	if o.got[1].err != errNotLeader {
+	if o.got[1].Err != errNotLeader {
 		t.Errorf("queued when the lead was lost: %+v", o.got[1])
 	}
 	b.serve(true)
 	b.full = func() bool { return true }
 	b.submit(o.item(2, keyed("q", "k", "")))
-	if !errors.Is(o.got[2].err, fsm.ErrNotApplied) {
+	if !errors.Is(o.got[2].Err, fsm.ErrNotApplied) {
 		t.Errorf("on a full disk: %+v", o.got[2])
 	}
 	b.full = func() bool { return false }
@@ -97,14 +97,14 @@ func TestBatcherRefuses(t *testing.T) {
 		b.submit(o.item(10+i, fsm.Command{Op: fsm.OpSend}))
 	}
 	b.submit(o.item(3, fsm.Command{Op: fsm.OpSend}))
-	if o.got[3].err != errBusy {
+	if o.got[3].Err != errBusy {
 		t.Errorf("beyond the queue: %+v", o.got[3])
 	}
 	b.serve(true)
 	big := strings.Repeat("x", maxQueueBytes)
 	b.submit(o.item(4, fsm.Command{Op: fsm.OpSend, Payload: big}), o.item(5, fsm.Command{Op: fsm.OpSend, Payload: "x"}))
-	if _, settled := o.got[4]; settled || o.got[5].err != errBusy {
-		t.Errorf("beyond the bytes: %+v", o.got[5].err)
+	if _, settled := o.got[4]; settled || o.got[5].Err != errBusy {
+		t.Errorf("beyond the bytes: %+v", o.got[5].Err)
 	}
 }
 
@@ -146,35 +146,6 @@ func (b *batcher) idleAfter(t *testing.T) bool {
 	t.Helper()
 	b.take()
 	return b.idle()
-}
-
-func TestWithdrawnIsNeverProposed(t *testing.T) {
-	b := testBatcher()
-	cmd := keyed("q", "k", "")
-	c := newCall(&cmd)
-	b.submit(&c.item)
-	if !c.item.withdraw() {
-		t.Fatal("a queued command could not be withdrawn")
-	}
-	if items, _ := b.take(); len(items) != 0 {
-		t.Error("a withdrawn command was taken")
-	}
-	if len(b.keys.keys) != 0 {
-		t.Error("its key stayed in flight")
-	}
-	again := newCall(&cmd)
-	b.submit(&again.item)
-	if items, _ := b.take(); len(items) != 1 || again.item.withdraw() {
-		t.Error("a command that was taken could be withdrawn")
-	}
-	late := make(chan fsm.Result, 1)
-	if !again.abandon(func(r fsm.Result) { late <- r }) {
-		t.Fatal("it had settled")
-	}
-	again.item.settle(fsm.Result{Code: fsm.CodeOK}, nil)
-	if r := <-late; r.Code != fsm.CodeOK {
-		t.Errorf("late: %+v", r)
-	}
 }
 
 func TestWellFormed(t *testing.T) {

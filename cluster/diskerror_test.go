@@ -111,7 +111,7 @@ func TestLogCannotBeWritten(t *testing.T) {
 	leader := c.leader()
 	logs[name(leader)].write.Store(&broken)
 	cmd := keyed("q", "k2", "")
-	go leader.attempt(within(t), &cmd, nil)
+	go leader.attempt(within(t), &cmd)
 	mustFailWith(t, leader, "log", "does not take writes")
 	retryUntilKnown(t, c.leader(name(leader)), keyed("q", "k2", ""))
 	c.stop(name(leader))

@@ -83,3 +83,8 @@ func (c outcomeCode) err() error {
 func cancelled(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", errGone, context.Cause(ctx))
 }
+
+// unknownSince is a context's end as an outcome of something that may happen yet.
+func unknownSince(ctx context.Context) error {
+	return fmt.Errorf("%w: %w", fsm.ErrUnknown, context.Cause(ctx))
+}

@@ -21,18 +21,19 @@ type forwarder struct {
 	pumping bool
 }
 
-func (f *forwarder) submit(i *item) {
+func (f *forwarder) submit(items ...*item) {
+	var refused []*item
 	f.mu.Lock()
-	full := len(f.queue) >= maxQueueCommands || (f.bytes+i.bytes() > maxQueueBytes && len(f.queue) > 0)
-	if !full {
+	for _, i := range items {
+		if len(f.queue) >= maxQueueCommands || (f.bytes+i.bytes() > maxQueueBytes && len(f.queue) > 0) {
+			refused = append(refused, i)
+			continue
+		}
 		f.queue = append(f.queue, i)
 		f.bytes += i.bytes()
 	}
 	f.mu.Unlock()
-	if full {
-		refuse([]*item{i}, errBusy)
-		return
-	}
+	refuse(refused, errBusy)
 	f.pump()
 }
 
@@ -89,13 +90,9 @@ func (f *forwarder) take() (items []*item) {
 }
 
 func (f *forwarder) send(l *link, items []*item) {
-	cmds := make([]fsm.Command, len(items))
-	for n, i := range items {
-		cmds[n] = *i.cmd
-	}
 	f.sent(len(items))
 	left := len(items)
-	l.ask(framePropose, fsm.AppendCommands(nil, cmds), func(fr frame, err error) (last bool) {
+	l.ask(framePropose, appendProposal(nil, items), func(fr frame, err error) (last bool) {
 		if err == nil {
 			left, err = f.answered(fr, items, left)
 		}
@@ -127,7 +124,7 @@ func (f *forwarder) answered(fr frame, items []*item, left int) (int, error) {
 		}
 		items[first+n] = nil
 		left--
-		i.settle(o.result, o.err)
+		i.settle(o.Result, o.Err)
 	}
 	return left, nil
 }

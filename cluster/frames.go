@@ -15,7 +15,7 @@ import (
 type frameType uint8
 
 const (
-	framePropose    frameType = 1 // commands -> frameResults, one or more
+	framePropose    frameType = 1 // a proposal -> frameResults, one or more
 	frameResults    frameType = 2
 	frameRead       frameType = 3 // a query -> frameAnswer
 	frameAnswer     frameType = 4
@@ -72,29 +72,76 @@ func readFrame(r io.Reader) (f frame, err error) {
 	return f, nil
 }
 
-// outcome is what became of one command.
-type outcome struct {
-	result fsm.Result
-	err    error
+// appendProposal encodes the commands that a follower forwards. Before them stand
+// the calls that they belong to, as runs: how many, and the number of the call.
+func appendProposal(dst []byte, items []*item) []byte {
+	cmds := make([]fsm.Command, len(items))
+	size := 0
+	for n, i := range items {
+		cmds[n] = *i.cmd
+		size += i.bytes() + itemOverheadBytes
+	}
+	if dst == nil {
+		dst = make([]byte, 0, size)
+	}
+	for first := 0; first < len(items); {
+		end := first + 1
+		for end < len(items) && items[end].call.number == items[first].call.number {
+			end++
+		}
+		dst = binary.AppendUvarint(dst, uint64(end-first))
+		dst = binary.AppendUvarint(dst, items[first].call.number)
+		first = end
+	}
+	dst = append(dst, 0)
+	return fsm.AppendCommands(dst, cmds)
+}
+
+// callRun is so many commands of one call.
+type callRun struct{ commands, call uint64 }
+
+func decodeProposal(data []byte) (runs []callRun, cmds []fsm.Command, err error) {
+	total := uint64(0)
+	for {
+		commands, n := binary.Uvarint(data)
+		if n <= 0 || commands > fsm.MaxBatchCommands {
+			return nil, nil, errBadFrame
+		}
+		if data = data[n:]; commands == 0 {
+			break
+		}
+		call, n := binary.Uvarint(data)
+		if n <= 0 {
+			return nil, nil, errBadFrame
+		}
+		data = data[n:]
+		total += commands
+		runs = append(runs, callRun{commands, call})
+	}
+	cmds, err = fsm.DecodeCommands(data)
+	if err == nil && (uint64(len(cmds)) != total || total == 0) {
+		err = errBadFrame
+	}
+	return runs, cmds, err
 }
 
 // appendResults encodes the outcomes of the commands from number first on: the
 // codes, then the results of those that have one.
-func appendResults(dst []byte, first int, outs []outcome) []byte {
+func appendResults(dst []byte, first int, outs []fsm.Outcome) []byte {
 	dst = binary.AppendUvarint(dst, uint64(first))
 	dst = binary.AppendUvarint(dst, uint64(len(outs)))
 	for i := range outs {
-		dst = append(dst, byte(codeOf(outs[i].err)))
+		dst = append(dst, byte(codeOf(outs[i].Err)))
 	}
 	for i := range outs {
-		if outs[i].err == nil {
-			dst = fsm.AppendResult(dst, &outs[i].result)
+		if outs[i].Err == nil {
+			dst = fsm.AppendResult(dst, &outs[i].Result)
 		}
 	}
 	return dst
 }
 
-func decodeResults(data []byte) (first int, outs []outcome, err error) {
+func decodeResults(data []byte) (first int, outs []fsm.Outcome, err error) {
 	start, n := binary.Uvarint(data)
 	if n <= 0 || start > fsm.MaxBatchCommands {
 		return 0, nil, errBadFrame
@@ -105,10 +152,10 @@ func decodeResults(data []byte) (first int, outs []outcome, err error) {
 		return 0, nil, errBadFrame
 	}
 	codes, data := data[n:n+int(count)], data[n+int(count):]
-	outs = make([]outcome, count)
+	outs = make([]fsm.Outcome, count)
 	with := 0
 	for i, c := range codes {
-		if outs[i].err = outcomeCode(c).err(); outs[i].err == nil {
+		if outs[i].Err = outcomeCode(c).err(); outs[i].Err == nil {
 			with++
 		}
 	}
@@ -117,8 +164,8 @@ func decodeResults(data []byte) (first int, outs []outcome, err error) {
 		return 0, nil, fmt.Errorf("%w: %w", errBadFrame, err)
 	}
 	for i := range outs {
-		if outs[i].err == nil {
-			outs[i].result, results = results[0], results[1:]
+		if outs[i].Err == nil {
+			outs[i].Result, results = results[0], results[1:]
 		}
 	}
 	return int(start), outs, nil
@@ -126,10 +173,10 @@ func decodeResults(data []byte) (first int, outs []outcome, err error) {
 
 // splitResults cuts outcomes into frames of about a chunk each, since receives
 // can answer with far more bytes than they ask with.
-func splitResults(outs []outcome, yield func(first int, part []outcome)) {
+func splitResults(outs []fsm.Outcome, yield func(first int, part []fsm.Outcome)) {
 	first, size := 0, 0
 	for i := range outs {
-		size += 64 + len(outs[i].result.Payload)
+		size += 64 + len(outs[i].Result.Payload)
 		if size >= frameChunkBytes || i == len(outs)-1 {
 			yield(first, outs[first:i+1])
 			first, size = i+1, 0

@@ -83,7 +83,10 @@ func FuzzFrame(f *testing.F) {
 	for _, x := range []frame{{framePing, 1, []byte("{}")}, {frameWait, 2, appendNames(nil, "default", "q")}, {frameConfirm, 3, make([]byte, 8)}} {
 		f.Add(append(x.appendHead(nil), x.payload...))
 	}
-	f.Add(append((&frame{frameResults, 4, appendResults(nil, 0, []outcome{{result: fsm.Result{Code: 1}}, {err: errNotLeader}})}).appendHead(nil), 1))
+	f.Add(append((&frame{frameResults, 4, appendResults(nil, 0, []fsm.Outcome{{Result: fsm.Result{Code: 1}}, {Err: errNotLeader}})}).appendHead(nil), 1))
+	cmd := keyed("q", "k", "x")
+	proposal := appendProposal(nil, []*item{{cmd: &cmd}, {cmd: &cmd, call: callID{number: 300}}})
+	f.Add(append((&frame{framePropose, 5, proposal}).appendHead(nil), proposal...))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		x, err := readFrame(bytes.NewReader(data))
 		if err != nil {
@@ -91,6 +94,9 @@ func FuzzFrame(f *testing.F) {
 		}
 		// Whatever a payload claims to be, its decoder returns.
 		_, _, _ = decodeResults(x.payload)
+		if runs, cmds, err := decodeProposal(x.payload); err == nil && len(runs) > len(cmds) {
+			t.Errorf("%d runs of %d commands", len(runs), len(cmds))
+		}
 		_, _ = decodeAnswer(x.payload)
 		_, _, _ = decodeNames(x.payload)
 		_, _ = decodeUint64(x.payload)
@@ -99,14 +105,14 @@ func FuzzFrame(f *testing.F) {
 }
 
 func TestResults(t *testing.T) {
-	outs := []outcome{
-		{result: fsm.Result{Code: fsm.CodeOK, ID: fsm.MessageID{Queue: 1, Message: 2}, Payload: strings.Repeat("p", frameChunkBytes)}},
-		{err: errNotLeader}, {err: errBusy}, {err: unknown("x")},
-		{result: fsm.Result{Code: fsm.CodeDedupInFlight}}, {err: fsm.ErrClosed},
+	outs := []fsm.Outcome{
+		{Result: fsm.Result{Code: fsm.CodeOK, ID: fsm.MessageID{Queue: 1, Message: 2}, Payload: strings.Repeat("p", frameChunkBytes)}},
+		{Err: errNotLeader}, {Err: errBusy}, {Err: unknown("x")},
+		{Result: fsm.Result{Code: fsm.CodeDedupInFlight}}, {Err: fsm.ErrClosed},
 	}
-	got := make([]outcome, len(outs))
+	got := make([]fsm.Outcome, len(outs))
 	frames := 0
-	splitResults(outs, func(first int, part []outcome) {
+	splitResults(outs, func(first int, part []fsm.Outcome) {
 		frames++
 		from, back, err := decodeResults(appendResults(nil, first, part))
 		if err != nil || from != first || len(back) != len(part) {
@@ -118,12 +124,12 @@ func TestResults(t *testing.T) {
 		t.Errorf("%d frames", frames)
 	}
 	for i := range outs {
-		if !reflect.DeepEqual(got[i].result, outs[i].result) || (got[i].err == nil) != (outs[i].err == nil) {
-			t.Errorf("outcome %d: %v", i, got[i].err)
+		if !reflect.DeepEqual(got[i].Result, outs[i].Result) || (got[i].Err == nil) != (outs[i].Err == nil) {
+			t.Errorf("outcome %d: %v", i, got[i].Err)
 		}
 	}
-	if got[5].err != errNotLeader {
-		t.Errorf("a node that closes applied nothing: %v", got[5].err)
+	if got[5].Err != errNotLeader {
+		t.Errorf("a node that closes applied nothing: %v", got[5].Err)
 	}
 }
 
@@ -145,6 +151,38 @@ func TestNames(t *testing.T) {
 	for _, bad := range [][]byte{nil, {1}, appendNames(nil, "a"), appendNames(nil, "a", "b", "c"), appendNames(nil, "a", "no/name"), {200, 'a'}} {
 		if _, _, err := decodeNames(bad); err == nil {
 			t.Errorf("%q was taken", bad)
+		}
+	}
+}
+
+func TestProposals(t *testing.T) {
+	var items []*item
+	for _, call := range []uint64{0, 0, 7, 7, 7, 300, 0} {
+		cmd := keyed("q", key(len(items)), "x")
+		items = append(items, &item{cmd: &cmd, call: callID{number: call}})
+	}
+	data := appendProposal(nil, items)
+	runs, cmds, err := decodeProposal(data)
+	if want := []callRun{{2, 0}, {3, 7}, {1, 300}, {1, 0}}; err != nil || !reflect.DeepEqual(runs, want) {
+		t.Errorf("runs %v, %v; want %v", runs, err, want)
+	}
+	for i := range cmds {
+		if !reflect.DeepEqual(cmds[i], *items[i].cmd) {
+			t.Errorf("command %d: %+v", i, cmds[i])
+		}
+	}
+	for end := range data {
+		if _, _, err := decodeProposal(data[:end]); err == nil {
+			t.Errorf("%d of %d bytes were taken", end, len(data))
+		}
+	}
+	for what, bad := range map[string][]byte{
+		"no commands":        {0, 0},
+		"fewer than in runs": appendProposal([]byte{1, 0}, items),
+		"more than in runs":  data[2:],
+	} {
+		if _, _, err := decodeProposal(bad); err == nil {
+			t.Errorf("%s: taken", what)
 		}
 	}
 }

@@ -12,6 +12,7 @@ type item struct {
 	cmd   *fsm.Command
 	to    sink
 	slot  int // of to
+	call  callID
 	keys  *keySet
 	state atomic.Int32
 }
@@ -36,48 +37,16 @@ func (i *item) bytes() int { return itemOverheadBytes + len(i.cmd.Payload) }
 
 const itemOverheadBytes = 64
 
+// callID names a call of several commands, so that they are not in each other's
+// way. Zero is a command by itself.
+type callID struct {
+	from   *server // nil: this node's own
+	number uint64
+}
+
 // sink takes the outcome of commands, each once.
 type sink interface {
 	settle(slot int, r fsm.Result, err error)
-}
-
-// call is the sink of one command that a goroutine waits for.
-type call struct {
-	item item
-	done chan struct{}
-
-	mu      sync.Mutex
-	settled bool
-	late    func(fsm.Result) // takes a result that comes when nobody waits
-	result  fsm.Result
-	err     error
-}
-
-func newCall(cmd *fsm.Command) *call {
-	c := &call{done: make(chan struct{})}
-	c.item.cmd, c.item.to = cmd, c
-	return c
-}
-
-func (c *call) settle(_ int, r fsm.Result, err error) {
-	c.mu.Lock()
-	c.settled, c.result, c.err = true, r, err
-	late := c.late
-	c.mu.Unlock()
-	close(c.done)
-	if late != nil && err == nil {
-		late(r)
-	}
-}
-
-// abandon leaves the call to late. It reports false where it has just settled.
-func (c *call) abandon(late func(fsm.Result)) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.settled {
-		c.late = late
-	}
-	return !c.settled
 }
 
 // flightKey names a dedup key for as long as it is in flight.
@@ -97,12 +66,18 @@ func keyOf(c *fsm.Command) (flightKey, bool) {
 // to a retry that came too early; the machine decides in any case.
 type keySet struct {
 	mu   sync.Mutex
-	keys map[flightKey]struct{}
+	keys map[flightKey]flight
 }
 
-func newKeySet() *keySet { return &keySet{keys: make(map[flightKey]struct{})} }
+// flight is one call's use of a key.
+type flight struct {
+	call  callID
+	items int
+}
 
-// enter reports false where the item's key is in flight already.
+func newKeySet() *keySet { return &keySet{keys: make(map[flightKey]flight)} }
+
+// enter reports false where another call has the item's key in flight already.
 func (s *keySet) enter(i *item) bool {
 	k, keyed := keyOf(i.cmd)
 	if !keyed {
@@ -110,10 +85,11 @@ func (s *keySet) enter(i *item) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, taken := s.keys[k]; taken {
+	f, taken := s.keys[k]
+	if taken && (i.call == callID{} || i.call != f.call) {
 		return false
 	}
-	s.keys[k] = struct{}{}
+	s.keys[k] = flight{i.call, f.items + 1}
 	i.keys = s
 	return true
 }
@@ -125,7 +101,11 @@ func (i *item) leave() {
 	}
 	k, _ := keyOf(i.cmd)
 	i.keys.mu.Lock()
-	delete(i.keys.keys, k)
+	if f := i.keys.keys[k]; f.items > 1 {
+		i.keys.keys[k] = flight{f.call, f.items - 1}
+	} else {
+		delete(i.keys.keys, k)
+	}
 	i.keys.mu.Unlock()
 	i.keys = nil
 }

@@ -65,6 +65,7 @@ type Node struct {
 	servers   map[*server]struct{}
 	stopped   bool
 
+	calls     atomic.Uint64 // of several commands, to number them
 	hasFailed atomic.Bool
 	failed    chan error
 	stop      chan struct{} // background work ends
@@ -87,7 +88,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	}
 	n.cluster.Store("")
 	n.waiting.Store("")
-	hooks := storageHooks{fsync: n.metrics.fsynced, silence: n.keepSilent, fatal: n.fail, stop: n.stop}
+	hooks := storageHooks{fsync: n.metrics.fsynced, leads: n.isLeader, silence: n.keepSilent, fatal: n.fail, stop: n.stop}
 	if n.store, err = openStorage(&n.cfg, hooks, n.hlog); err != nil {
 		return nil, err
 	}
@@ -109,7 +110,7 @@ func (n *Node) build() {
 	n.batcher = newBatcher()
 	n.replica = &replica{
 		clusterID: n.clusterID, clock: n.cfg.Clock, log: n.log, fatal: n.fail, m: fsm.New(),
-		applied: func(b *fsm.Batch) { n.waits.applied(b) }, persisted: n.metrics.snapshotted,
+		flushed: n.store.log.late.await, applied: func(b *fsm.Batch) { n.waits.applied(b) }, persisted: n.metrics.snapshotted,
 	}
 	n.batcher.raft, n.batcher.nowMs, n.batcher.full, n.batcher.observe = n.raft.Load, n.replica.nowMs, n.disk.full.Load, n.metrics.committed
 	n.forwarder = &forwarder{leader: n.leaderLink, sent: func(k int) { n.metrics.forwardedOut.Add(float64(k)) }}
@@ -133,12 +134,12 @@ func (n *Node) open() error {
 	}
 	n.acceptor = newAcceptor(ln, n.self, n.admitted, n.serveLink, n.met, n.log)
 	n.acceptor.start()
-	n.stream = &streamLayer{dialer: n.dialer, in: n.acceptor, open: make(map[*raftConn]struct{})}
+	n.stream = &streamLayer{dialer: n.dialer, in: n.acceptor, open: make(map[*raftConn]struct{}), settled: n.store.log.late.settled}
 	if err := n.discovery.Start(n.announcement()); err != nil {
 		n.discovery = nil
 		return err
 	}
-	n.transport = &transport{stop: n.stop, NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+	n.transport = &transport{limit: n.store.log.late.limit, stop: n.stop, NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: n.stream, MaxPool: 4, MaxRPCsInFlight: 1, Timeout: n.cfg.tuning.rpcTimeout, Logger: n.hlog.Named("transport"),
 		MsgpackUseNewTimeFormat: true,
 	})}

@@ -69,7 +69,7 @@ func TestLeadershipLostInFlight(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience/2)
 			defer cancel()
 			cmd := keyed("q", key(i), "x")
-			_, err := old.attempt(ctx, &cmd, nil)
+			_, err := old.attempt(ctx, &cmd)
 			errs <- err
 		}()
 	}
@@ -107,7 +107,7 @@ func TestForwardOverABrokenLink(t *testing.T) {
 	follower := c.nodes[c.otherNames(name(leader))[0]]
 	c.fabric.cut(name(leader), name(follower)) // the answer does not come
 	cmd := keyed("q", "k", "")
-	if r, err := follower.attempt(within(t), &cmd, nil); !errors.Is(err, fsm.ErrUnknown) {
+	if r, err := follower.attempt(within(t), &cmd); !errors.Is(err, fsm.ErrUnknown) {
 		t.Errorf("answer over a cut link: %+v, %v", r, err)
 	}
 	c.fabric.heal()

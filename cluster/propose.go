@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spoolraft/spoolraft/fsm"
@@ -15,60 +14,66 @@ func (n *Node) Do(ctx context.Context, c *fsm.Command) (fsm.Result, error) {
 }
 
 // do is Do; late takes a result that comes after the caller has given up.
-//
-// While there is provably no log that holds the command, it is offered again, so
-// that a change of leader costs time rather than errors.
 func (n *Node) do(ctx context.Context, c *fsm.Command, late func(fsm.Result)) (fsm.Result, error) {
-	if !wellFormed(c) {
-		return fsm.Result{Code: fsm.CodeInvalidCommand}, nil
+	call := newCall(1, late)
+	call.items[0].cmd = c
+	n.carry(ctx, call, callID{})
+	return call.outs[0].Result, call.outs[0].Err
+}
+
+// DoAll proposes commands together and waits for all. Each has an outcome of its
+// own, as from Do; they are applied in their order, but not all at once. Two with
+// the same key are not in each other's way: the second is a duplicate of the first.
+func (n *Node) DoAll(ctx context.Context, cs []fsm.Command) []fsm.Outcome {
+	call := newCall(len(cs), nil)
+	for i := range cs {
+		call.items[i].cmd = &cs[i]
 	}
+	n.carry(ctx, call, callID{number: n.calls.Add(1)})
+	return call.outs
+}
+
+// carry offers the commands of a call until each has its outcome.
+//
+// While there is provably no log that holds a command, it is offered again, so
+// that a change of leader costs time rather than errors.
+func (n *Node) carry(ctx context.Context, c *call, id callID) {
 	ctx, cancel := n.bounded(ctx)
 	defer cancel()
-	for begun := time.Now(); ; {
+	items := c.begin(id)
+	for begun := time.Now(); len(items) > 0; {
 		if !n.enter() {
-			return fsm.Result{}, fsm.ErrClosed
+			c.end(items, fsm.ErrClosed)
+			return
 		}
 		changed := n.leaderChanged.wait()
-		r, err := n.attempt(ctx, c, late)
+		c.expect(items)
+		n.offer(items)
+		c.wait(ctx)
 		n.exit()
-		if err != errNotLeader {
-			return r, err
-		}
-		if time.Since(begun) > n.cfg.tuning.leaderWait {
-			return fsm.Result{}, errNotLeader
+		if items = c.again(items); len(items) == 0 || time.Since(begun) > n.cfg.tuning.leaderWait {
+			return
 		}
 		select {
 		case <-changed:
 		case <-time.After(officeRetry):
 		case <-ctx.Done():
-			return fsm.Result{}, cancelled(ctx)
+			c.end(items, cancelled(ctx))
+			return
 		}
 	}
 }
 
-// attempt offers the command once, here or at the leader.
-func (n *Node) attempt(ctx context.Context, c *fsm.Command, late func(fsm.Result)) (fsm.Result, error) {
-	call := newCall(c)
+// offer offers commands once, here or at the leader. It may reorder the slice.
+func (n *Node) offer(items []*item) {
 	switch leader := n.leaderID(); {
 	case n.office.Load() != nil:
-		n.accept(&call.item)
+		n.accept(items...)
 	case leader == "" || leader == n.self:
-		return fsm.Result{}, errNotLeader
+		refuse(items, errNotLeader)
 	default:
-		n.forwarder.submit(&call.item)
+		n.forwarder.submit(items...)
 	}
-	select {
-	case <-call.done:
-		return call.result, call.err
-	case <-ctx.Done():
-	}
-	if call.item.withdraw() {
-		return fsm.Result{}, cancelled(ctx)
-	}
-	if call.abandon(late) {
-		return fsm.Result{}, fmt.Errorf("%w: %w", fsm.ErrUnknown, context.Cause(ctx))
-	}
-	return call.result, call.err
 }
 
 // bounded gives a context without a deadline one.
@@ -80,9 +85,9 @@ func (n *Node) bounded(ctx context.Context) (context.Context, context.CancelFunc
 }
 
 // accept takes commands on the leader. A receive that would find nothing gets no
-// entry in the log.
+// entry in the log. The slice is used up.
 func (n *Node) accept(items ...*item) {
-	batch := items[:0:0]
+	batch := items[:0]
 	for _, i := range items {
 		if i.cmd.Op == fsm.OpReceive && !n.worthwhile(i.cmd) {
 			n.confirmer.confirm(func(leads bool) { n.answerReceive(i, leads) })

@@ -98,21 +98,28 @@ type forwarded struct {
 	id   uint64
 	mu   sync.Mutex
 	left int
-	outs []outcome
+	outs []fsm.Outcome
 }
 
 func (s *server) propose(f frame) error {
-	cmds, err := fsm.DecodeCommands(f.payload)
+	runs, cmds, err := decodeProposal(f.payload)
 	if err != nil {
 		return err
 	}
-	fw := &forwarded{s: s, id: f.id, left: len(cmds), outs: make([]outcome, len(cmds))}
-	items := make([]*item, len(cmds))
-	for i := range cmds {
-		items[i] = &item{cmd: &cmds[i], to: fw, slot: i}
-	}
-	if len(cmds) == 0 {
-		return errBadFrame
+	fw := &forwarded{s: s, id: f.id, left: len(cmds), outs: make([]fsm.Outcome, len(cmds))}
+	all, items := make([]item, len(cmds)), make([]*item, len(cmds))
+	slot := 0
+	for _, run := range runs {
+		var call callID
+		if run.call != 0 {
+			call = callID{s, run.call}
+		}
+		for range run.commands {
+			i := &all[slot]
+			i.cmd, i.to, i.slot, i.call = &cmds[slot], fw, slot, call
+			items[slot] = i
+			slot++
+		}
 	}
 	s.open.Add(1)
 	s.n.metrics.forwardedIn.Add(float64(len(cmds)))
@@ -122,14 +129,14 @@ func (s *server) propose(f frame) error {
 
 func (fw *forwarded) settle(slot int, r fsm.Result, err error) {
 	fw.mu.Lock()
-	fw.outs[slot] = outcome{r, err}
+	fw.outs[slot] = fsm.Outcome{Result: r, Err: err}
 	fw.left--
 	done := fw.left == 0
 	fw.mu.Unlock()
 	if !done {
 		return
 	}
-	splitResults(fw.outs, func(first int, part []outcome) {
+	splitResults(fw.outs, func(first int, part []fsm.Outcome) {
 		fw.s.w.put(frame{frameResults, fw.id, appendResults(nil, first, part)})
 	})
 	fw.s.open.Add(-1)

@@ -230,7 +230,7 @@ func TestHangingDisk(t *testing.T) {
 	hung := c.nodes["b"]
 	cmd := keyed("q", "k", "")
 	ctx := within(t)
-	go hung.attempt(ctx, &cmd, nil)
+	go hung.attempt(ctx, &cmd)
 	eventually(t, "another node leads", func() bool { l := c.leader("b"); return l != hung })
 	retryUntilKnown(t, c.leader("b"), keyed("q", "k", ""))
 	disks["b"].gate <- struct{}{}
@@ -243,7 +243,7 @@ func TestHangingDisk(t *testing.T) {
 	lead(t, c, "a")
 	<-disks["a"].gate
 	cmd2 := keyed("q", "k2", "")
-	go c.nodes["a"].attempt(ctx, &cmd2, nil)
+	go c.nodes["a"].attempt(ctx, &cmd2)
 	select {
 	case err := <-c.nodes["a"].Failed():
 		if !strings.Contains(err.Error(), "disk") {

@@ -76,3 +76,10 @@ type Result struct {
 	Payload          string
 	Queue            *QueueInfo // OpCreateQueue, OpUpdateQueue
 }
+
+// Outcome is what became of one command among several: its result, or an error
+// that is exactly one of [ErrNotApplied], [ErrUnknown] and [ErrClosed], wrapped.
+type Outcome struct {
+	Result Result
+	Err    error
+}

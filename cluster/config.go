@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+	"github.com/hashicorp/raft-wal/fs"
+	"github.com/hashicorp/raft-wal/types"
 
 	"github.com/spoolraft/spoolraft/fsm"
 )
@@ -80,6 +82,7 @@ type tuning struct {
 	// What lies on the disk, as a test would have it.
 	wrapLog   func(logStore) logStore
 	wrapVotes func(raft.StableStore) raft.StableStore
+	files     types.VFS // under the WAL
 
 	diskFree func(string) (uint64, error) // of the file system that holds a path
 	segment  int                          // bytes of a WAL segment
@@ -94,7 +97,7 @@ func defaultTuning() tuning {
 		goneAfter: 5 * time.Second, levelFor: time.Second,
 		storeSlow: 5 * time.Second, storeDead: 15 * time.Second,
 		minFreeBytes: 64 << 20, snapshotBytes: 64 << 20, clockLimit: 5 * time.Second,
-		diskFree: diskFree, segment: 32 << 20,
+		diskFree: diskFree, files: fs.New(), segment: 32 << 20,
 	}
 }
 

@@ -169,3 +169,9 @@ func (n *Node) leaderID() raftID {
 	_, id := r.LeaderWithID()
 	return raftID(id)
 }
+
+// isLeader is raft's word. It is not the last one, except in raft's own goroutine.
+func (n *Node) isLeader() bool {
+	r := n.raft.Load()
+	return r != nil && r.State() == raft.Leader
+}

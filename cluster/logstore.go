@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -32,7 +33,10 @@ type checkedLog struct {
 	watch   *watchdog
 	fault   *diskFault
 	fsync   func(time.Duration) // told of every write
-	bytes   atomic.Int64        // behind the snapshot that the process started on
+	leads   func() bool         // asked by raft's main goroutine, so that it cannot change meanwhile
+	late    *lateFlush
+	putsOff bool         // the store is one whose flushes can be put off
+	bytes   atomic.Int64 // behind the snapshot that the process started on
 	entries atomic.Int64
 }
 
@@ -57,21 +61,71 @@ func (s *checkedLog) StoreLogs(logs []*raft.Log) error {
 		sealed[i] = &copies[i]
 		size += int64(len(l.Data)) + logOverheadBytes
 	}
-	done := s.watch.begin("writing the log")
-	start := time.Now()
-	err := s.logStore.StoreLogs(sealed)
-	s.fsync(time.Since(start))
-	done()
-	if err != nil {
+	s.late.settled()
+	var err error
+	if s.putsOff && s.leads() && onlyCommands(logs) {
+		err = s.storeAndFlushLater(sealed)
+	} else {
+		err = s.storeFlushed(sealed)
+	}
+	if err == nil {
+		s.bytes.Add(size)
+		s.entries.Add(int64(len(logs)))
+	}
+	return err
+}
+
+// onlyCommands reports whether raft itself takes nothing from the entries: their
+// effects all come through the replica, which waits for the flush.
+func onlyCommands(logs []*raft.Log) bool {
+	return !slices.ContainsFunc(logs, func(l *raft.Log) bool { return l.Type != raft.LogCommand })
+}
+
+func (s *checkedLog) storeFlushed(logs []*raft.Log) error {
+	defer s.timed("writing the log")()
+	if err := s.logStore.StoreLogs(logs); err != nil {
 		return s.failed(err)
 	}
-	if err := s.mark.set(logs[len(logs)-1].Index); err != nil {
+	s.stored(logs[len(logs)-1].Index)
+	return nil
+}
+
+// storeAndFlushLater returns when the entries are written, and has them flushed.
+func (s *checkedLog) storeAndFlushLater(logs []*raft.Log) error {
+	f := s.late.begin(logs[0].Index)
+	timed := s.timed("writing the log")
+	if err := s.logStore.StoreLogs(logs); err != nil {
+		timed()
+		s.late.end(f)
+		return s.failed(err)
+	}
+	go func() {
+		defer timed()
+		if err := s.late.run(f); err != nil {
+			s.fault.hold(diskError{s.path, true, err})
+		}
+		s.stored(logs[len(logs)-1].Index)
+		s.late.end(f)
+	}()
+	return nil
+}
+
+// timed shows a write to the watchdog until the function that it returns is
+// called.
+func (s *checkedLog) timed(what string) (end func()) {
+	done, start := s.watch.begin(what), time.Now()
+	return func() {
+		s.fsync(time.Since(start))
+		done()
+	}
+}
+
+// stored notes that the log is flushed up to an entry.
+func (s *checkedLog) stored(last uint64) {
+	if err := s.mark.set(last); err != nil {
 		// The entries are stored: raft must not take them for refused, for any reason.
 		s.fault.hold(diskError{s.mark.f.Name(), true, err})
 	}
-	s.bytes.Add(size)
-	s.entries.Add(int64(len(logs)))
-	return nil
 }
 
 // failed is a write that failed. What the store holds after that is anybody's
@@ -119,6 +173,7 @@ func checkEntry(path string, index uint64, l *raft.Log) error {
 // DeleteRange implements raft.LogStore. The end of the log goes when another
 // leader's entries or a snapshot take its place, so the mark goes back first.
 func (s *checkedLog) DeleteRange(minIndex, maxIndex uint64) error {
+	s.late.settled()
 	last, err := s.LastIndex()
 	if err != nil {
 		return err

@@ -21,6 +21,7 @@ type replica struct {
 	clock     func() time.Time
 	log       *slog.Logger
 	fatal     func(error)
+	flushed   func(index uint64)                    // waits until an entry of the log is on this node's disk
 	applied   func(*fsm.Batch)                      // after each batch, without the lock
 	persisted func(bytes int64, took time.Duration) // after each snapshot
 	hashes    hashRing
@@ -42,6 +43,7 @@ type appliedBatch struct {
 // Apply implements raft.FSM. An entry that this version cannot apply stops the
 // node: to skip it would be to differ from the others.
 func (r *replica) Apply(l *raft.Log) any {
+	r.flushed(l.Index)
 	b, err := fsm.DecodeBatch(l.Data)
 	if err != nil {
 		err = fmt.Errorf("log entry %d cannot be applied: %w", l.Index, err)

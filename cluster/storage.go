@@ -16,6 +16,7 @@ import (
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 	wal "github.com/hashicorp/raft-wal"
 	"github.com/hashicorp/raft-wal/metadb"
+	"github.com/hashicorp/raft-wal/segment"
 	"go.etcd.io/bbolt"
 )
 
@@ -53,6 +54,7 @@ type storage struct {
 // storageHooks are what the storage reports to.
 type storageHooks struct {
 	fsync   func(time.Duration)
+	leads   func() bool
 	silence func(bool)
 	fatal   func(error)
 	stop    <-chan struct{}
@@ -137,7 +139,10 @@ func (s *storage) openLog(cfg *Config, hooks storageHooks, hlog hclog.Logger) er
 	if err != nil {
 		return err
 	}
-	s.log = &checkedLog{path: path, mark: mark, watch: s.watch, fault: s.fault, fsync: hooks.fsync}
+	s.log = &checkedLog{
+		path: path, mark: mark, watch: s.watch, fault: s.fault, fsync: hooks.fsync,
+		leads: hooks.leads, late: &lateFlush{fault: s.fault},
+	}
 	return sheltered(path, func() (err error) {
 		if cfg.LogStore == LogStoreBolt {
 			if err := checkBolt(path, nil); err != nil {
@@ -145,7 +150,8 @@ func (s *storage) openLog(cfg *Config, hooks storageHooks, hlog hclog.Logger) er
 			}
 			s.log.logStore, err = openBolt(path)
 		} else {
-			s.log.logStore, err = openWAL(path, cfg.tuning.segment, hlog)
+			s.log.putsOff = true
+			s.log.logStore, err = openWAL(path, cfg.tuning, s.log.late, hlog)
 		}
 		if err != nil {
 			s.log.logStore = nil
@@ -168,14 +174,15 @@ func openBolt(path string) (*raftboltdb.BoltStore, error) {
 	}})
 }
 
-func openWAL(path string, segment int, hlog hclog.Logger) (logStore, error) {
+func openWAL(path string, t tuning, late *lateFlush, hlog hclog.Logger) (logStore, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, err
 	}
 	if err := checkBolt(filepath.Join(path, metadb.FileName), nil); err != nil {
 		return nil, err
 	}
-	w, err := wal.Open(path, wal.WithSegmentSize(segment), wal.WithLogger(hlog.Named("wal")))
+	w, err := wal.Open(path, wal.WithSegmentSize(t.segment), wal.WithLogger(hlog.Named("wal")),
+		wal.WithSegmentFiler(segment.NewFiler(path, &lateFS{t.files, late})), wal.WithMetaStore(&lateMeta{late: late}))
 	if err != nil {
 		return nil, err
 	}
@@ -290,6 +297,7 @@ func (s *storage) hasState() (bool, error) {
 // close releases everything that was opened.
 func (s *storage) close() {
 	if s.log != nil {
+		s.log.late.close()
 		if s.log.logStore != nil {
 			s.log.logStore.Close()
 		}

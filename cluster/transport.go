@@ -22,12 +22,24 @@ type streamLayer struct {
 	mu     sync.Mutex
 	silent bool
 	open   map[*raftConn]struct{}
+
+	settled func() // waits until this node's log is flushed
 }
 
 // raftConn leaves the layer's list when it is closed.
 type raftConn struct {
 	net.Conn
-	layer *streamLayer
+	layer   *streamLayer
+	answers bool // to another member
+}
+
+// Write holds an answer back until this node's log is flushed: it may stand for
+// entries that a leader stored and gave up the lead over.
+func (c *raftConn) Write(b []byte) (int, error) {
+	if c.answers {
+		c.layer.settled()
+	}
+	return c.Conn.Write(b)
 }
 
 func (c *raftConn) Close() error {
@@ -46,21 +58,21 @@ func (s *streamLayer) Dial(to raft.ServerAddress, timeout time.Duration) (net.Co
 	if err != nil {
 		return nil, err
 	}
-	return s.track(conn)
+	return s.track(conn, false)
 }
 
 // Accept implements net.Listener.
 func (s *streamLayer) Accept() (net.Conn, error) {
 	select {
 	case conn := <-s.in.raft:
-		return s.track(conn)
+		return s.track(conn, true)
 	case <-s.in.stop:
 		return nil, net.ErrClosed
 	}
 }
 
-func (s *streamLayer) track(conn net.Conn) (net.Conn, error) {
-	c := &raftConn{conn, s}
+func (s *streamLayer) track(conn net.Conn, answers bool) (net.Conn, error) {
+	c := &raftConn{conn, s, answers}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.silent {
@@ -117,16 +129,19 @@ func (a idAddr) String() string { return string(a) }
 // until the peer takes it, or this node leads no longer.
 type transport struct {
 	*raft.NetworkTransport
-	raft atomic.Pointer[raft.Raft]
-	stop chan struct{}
+	raft  atomic.Pointer[raft.Raft]
+	limit func(index uint64) uint64 // how far the log up to an index is flushed here
+	stop  chan struct{}
 }
 
 const retryAppend = 100 * time.Millisecond
 
 // AppendEntries implements raft.Transport.
 func (t *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	a := *args
 	for {
-		err := t.NetworkTransport.AppendEntries(id, to, args, resp)
+		a.LeaderCommitIndex = t.limit(args.LeaderCommitIndex)
+		err := t.NetworkTransport.AppendEntries(id, to, &a, resp)
 		if err == nil || isHeartbeat(args) || !t.replicates(id, args.Term) {
 			return err
 		}

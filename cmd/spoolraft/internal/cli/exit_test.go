@@ -112,6 +112,8 @@ func TestUsage(t *testing.T) {
 		{"no delay", "faults add delay", "needs --delay"},
 		{"delayed drop", "faults add drop --delay 1s", "needs --delay"},
 		{"faults of a spool", "faults list --spool default", "unknown flag"},
+		{"no directory", "debug log", "spoolraft debug log DIR"},
+		{"odd range", "debug log d --from 5 --to 4", "--from is above --to"},
 		{"odd api", "stats --api localhost:8080", "must look like"},
 	}
 	for _, tt := range tests {

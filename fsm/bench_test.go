@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -70,6 +71,39 @@ func BenchmarkCycle(b *testing.B) {
 		if r = m.Apply(n, fsm.Batch{NowMs: int64(n), Commands: []fsm.Command{{Op: fsm.OpAck, Spool: "default", Token: lease}}})[0]; r.Code != fsm.CodeOK {
 			b.Fatal(r.Code)
 		}
+	}
+}
+
+// BenchmarkReceiveMany compares one command for 100 messages with 100 commands.
+func BenchmarkReceiveMany(b *testing.B) {
+	const n = 100
+	single := fsm.Command{Op: fsm.OpReceive, Spool: "default", Queue: "q"}
+	many := fsm.Command{Op: fsm.OpReceiveMany, Spool: "default", Queue: "q", Count: n, MaxBytes: 1 << 20}
+	for _, how := range []struct {
+		name string
+		cs   []fsm.Command
+	}{{"one command", []fsm.Command{many}}, {"100 commands", slices.Repeat([]fsm.Command{single}, n)}} {
+		b.Run(how.name, func(b *testing.B) {
+			m := started(b)
+			sends := make([]fsm.Command, n)
+			for i := range sends {
+				sends[i] = fsm.Command{Op: fsm.OpSend, Spool: "default", Queue: "q", Payload: strings.Repeat("x", 256)}
+			}
+			nowMs := int64(0)
+			b.ReportAllocs()
+			for b.Loop() {
+				b.StopTimer()
+				nowMs++
+				m.Apply(1, fsm.Batch{NowMs: nowMs, Commands: sends})
+				b.StartTimer()
+				entry, err := fsm.DecodeBatch(fsm.AppendBatch(nil, fsm.Batch{NowMs: nowMs, Commands: how.cs}))
+				if err != nil {
+					b.Fatal(err)
+				}
+				m.Apply(1, entry)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/message")
+		})
 	}
 }
 

@@ -22,6 +22,7 @@ const (
 	OpRenew       Op = 13 // Token (lease).
 	OpRecover     Op = 14 // Token (handle), DelaySeconds.
 	OpAckAndSend  Op = 15 // Token (lease), and what OpSend takes.
+	OpReceiveMany Op = 16 // Queue, Count, MaxBytes.
 )
 
 // SecretBytes is the length of the cluster's secret.
@@ -39,6 +40,8 @@ type Command struct {
 	Keyed        bool // Key is set
 	Suspended    bool
 	DelaySeconds uint32
+	Count        uint32 // OpReceiveMany: messages at most
+	MaxBytes     uint32 // OpReceiveMany: of payload at most, beyond one message
 	Spool        string
 	Queue        string
 	Token        Token

@@ -97,6 +97,7 @@ func everyCommand() []namedCommand {
 		{"send", in(fsm.OpSend, fsm.Command{Queue: "orders", Payload: "payload"})},
 		{"send keyed", in(fsm.OpSend, fsm.Command{Queue: "orders", Payload: "\x00\xff", Keyed: true, Key: aKey(), DelaySeconds: 604_800})},
 		{"receive", in(fsm.OpReceive, fsm.Command{Queue: "orders"})},
+		{"receive many", in(fsm.OpReceiveMany, fsm.Command{Queue: "orders", Count: 1_000, MaxBytes: 8 << 20})},
 		{"ack", in(fsm.OpAck, fsm.Command{Token: lease})},
 		{"nack", in(fsm.OpNack, fsm.Command{Token: lease})},
 		{"release", in(fsm.OpRelease, fsm.Command{Token: lease, DelaySeconds: 300})},
@@ -153,19 +154,24 @@ func TestGoldenCommandsAreAll(t *testing.T) {
 			}
 		}
 	}
-	for op := fsm.Op(1); op <= fsm.OpAckAndSend; op++ {
+	for op := fsm.Op(1); op <= fsm.OpReceiveMany; op++ {
 		if !ops[op] {
 			t.Errorf("no golden line for command %d", op)
 		}
 	}
-	if _, err := fsm.DecodeCommands([]byte{1, byte(fsm.OpAckAndSend) + 1}); err == nil || err == fsm.ErrMalformed {
-		t.Errorf("command %d is known, and has no golden line", fsm.OpAckAndSend+1)
+	if _, err := fsm.DecodeCommands([]byte{1, byte(fsm.OpReceiveMany) + 1}); err == nil || err == fsm.ErrMalformed {
+		t.Errorf("command %d is known, and has no golden line", fsm.OpReceiveMany+1)
 	}
 	for i := range reflect.TypeFor[fsm.Command]().NumField() {
 		if name := reflect.TypeFor[fsm.Command]().Field(i).Name; !set[name] {
 			t.Errorf("no golden line has the field %s", name)
 		}
 	}
+}
+
+var someDeliveries = []fsm.Delivery{
+	{ID: fsm.MessageID{Queue: 7, Message: 300}, Moves: 70_000, Retries: 3, LeaseExpiresAtMs: 1_700_000_030_123, Payload: "\x00payload"},
+	{ID: fsm.MessageID{Queue: 7, Message: 1 << 40}, Moves: 1},
 }
 
 type namedResult struct {
@@ -184,6 +190,7 @@ func everyResult() []namedResult {
 		{"duplicate", fsm.Result{Code: fsm.CodeDuplicate, ID: fsm.MessageID{Queue: 1, Message: 2}}},
 		{"received", fsm.Result{ID: fsm.MessageID{Queue: 7, Message: 1 << 40}, Moves: 70_000, Retries: 3, LeaseExpiresAtMs: 1_700_000_030_123, Payload: "\x00payload"}},
 		{"received for ever", fsm.Result{ID: fsm.MessageID{Queue: 7, Message: 1}, Moves: 1}},
+		{"received many", fsm.Result{Deliveries: someDeliveries}},
 		{"empty", fsm.Result{Code: fsm.CodeEmpty}},
 		{"renewed", fsm.Result{LeaseExpiresAtMs: 1_700_000_030_123}},
 		{"created", fsm.Result{Queue: info}},
@@ -194,7 +201,7 @@ func everyResult() []namedResult {
 		{"not initialised", fsm.Result{Code: fsm.CodeNotInitialised}},
 		{"everything", fsm.Result{
 			Code: 255, Cap: 3, ID: fsm.MessageID{Queue: 1, Message: 2}, Moves: 3, Retries: 4, LeaseExpiresAtMs: 5, RetryAfterMs: 6,
-			Max: 7, Payload: "8", Queue: info,
+			Max: 7, Payload: "8", Queue: info, Deliveries: someDeliveries[:1],
 		}},
 	}
 }

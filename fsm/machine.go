@@ -104,6 +104,8 @@ func (m *Machine) apply(c *Command) Result {
 		return m.send(sp, c)
 	case OpReceive:
 		return m.receive(sp, c)
+	case OpReceiveMany:
+		return m.receiveMany(sp, c)
 	case OpAckAndSend:
 		return m.ackAndSend(sp, c)
 	default:

@@ -373,6 +373,50 @@ func TestDeliveryLimit(t *testing.T) {
 	r.ok(recv("q"))
 }
 
+func TestReceiveMany(t *testing.T) {
+	r := newRig(t)
+	r.create("q", func(s *fsm.Settings) { s.RecvRateLimit = fsm.RateLimit{IntervalMicros: 1_000_000, Burst: 6} })
+	many := func(count, maxBytes uint32) fsm.Command {
+		return fsm.Command{Op: fsm.OpReceiveMany, Queue: "q", Count: count, MaxBytes: maxBytes}
+	}
+	payloads := func(ds []fsm.Delivery) (all []string) {
+		for _, d := range ds {
+			all = append(all, d.Payload)
+		}
+		return all
+	}
+	r.want(fsm.CodeEmpty, many(10, 100))
+	for _, payload := range []string{"large", "a", "b", "", "fits", "too much", "c", "d"} {
+		r.ok(send("q", payload))
+	}
+	for _, step := range []struct {
+		count, maxBytes uint32
+		want            []string
+	}{
+		{3, 0, []string{"large"}}, // the first goes whatever its size
+		{2, 2, []string{"a", "b"}},
+		{9, 4, []string{"", "fits"}},
+		{9, 100, []string{"too much"}}, // there are no more tokens
+	} {
+		got := r.ok(many(step.count, step.maxBytes)).Deliveries
+		if !slices.Equal(payloads(got), step.want) {
+			t.Errorf("received %q, want %q", payloads(got), step.want)
+		}
+		for _, d := range got {
+			r.ok(fsm.Command{Op: fsm.OpAck, Token: fsm.Token{Sort: fsm.Lease, Queue: d.ID.Queue, Message: d.ID.Message, Moves: d.Moves}})
+		}
+	}
+	if limited := r.want(fsm.CodeRateLimited, many(9, 100)); limited.RetryAfterMs != 1000 {
+		t.Errorf("retry after %d ms", limited.RetryAfterMs)
+	}
+	r.nowMs += 10_000
+	if got := payloads(r.ok(many(9, 100)).Deliveries); !slices.Equal(got, []string{"c", "d"}) {
+		t.Errorf("received %q", got)
+	}
+	r.want(fsm.CodeInvalidCommand, many(0, 100))
+	r.want(fsm.CodeInvalidCommand, many(fsm.MaxReceiveCount+1, 100))
+}
+
 func TestOldestVisibleFirst(t *testing.T) {
 	r := newRig(t)
 	r.create("q", func(s *fsm.Settings) { s.LeaseTimeoutSeconds = 2 })

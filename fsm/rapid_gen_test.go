@@ -48,6 +48,9 @@ func (a *author) batch(t *rapid.T, nowMs int64) fsm.Batch {
 }
 
 func (a *author) remember(c fsm.Command, r fsm.Result) {
+	for _, d := range r.Deliveries {
+		a.seen = append(a.seen, fsm.Token{Sort: fsm.Lease, Queue: d.ID.Queue, Message: d.ID.Message, Moves: d.Moves})
+	}
 	if r.Code != fsm.CodeOK || r.ID == (fsm.MessageID{}) {
 		return
 	}
@@ -87,8 +90,14 @@ func (a *author) command(t *rapid.T) fsm.Command {
 		}
 	}
 	switch c.Op {
-	case fsm.OpCreateQueue, fsm.OpUpdateQueue, fsm.OpDeleteQueue, fsm.OpSend, fsm.OpReceive, fsm.OpAckAndSend:
+	case fsm.OpCreateQueue, fsm.OpUpdateQueue, fsm.OpDeleteQueue, fsm.OpSend, fsm.OpReceive, fsm.OpReceiveMany, fsm.OpAckAndSend:
 		c.Queue = queueName(t)
+	}
+	if c.Op == fsm.OpReceiveMany {
+		c.Count, c.MaxBytes = oneOf[uint32](t, "count", 1, 2, 3, 1000), oneOf[uint32](t, "max bytes", 0, 1, 3, 6, fsm.MaxPayloadBytes)
+		if seldom(t, "odd limit", 20) {
+			c.Count, c.MaxBytes = oneOf[uint32](t, "odd count", 0, 1001), oneOf[uint32](t, "odd bytes", 0, fsm.MaxPayloadBytes+1)
+		}
 	}
 	switch c.Op {
 	case fsm.OpSend, fsm.OpAckAndSend, fsm.OpRelease, fsm.OpRecover:
@@ -124,7 +133,10 @@ func (a *author) op(t *rapid.T) fsm.Op {
 			op = fsm.OpReceive
 		}
 	}
-	if op == fsm.OpReceive && sum.Visible == 0 {
+	if op == fsm.OpReceive && oneOf(t, "many", true, false, false) {
+		op = fsm.OpReceiveMany
+	}
+	if (op == fsm.OpReceive || op == fsm.OpReceiveMany) && sum.Visible == 0 {
 		op = fsm.OpSend
 	}
 	return op

@@ -311,6 +311,9 @@ func (r *trial) bulk(t *rapid.T) {
 	for range rapid.IntRange(1, 2).Draw(t, "kinds") {
 		n := rapid.IntRange(0, 300).Draw(t, "n")
 		c := fsm.Command{Op: oneOf(t, "op", fsm.OpSend, fsm.OpSend, fsm.OpReceive), Spool: fsm.DefaultSpool, Queue: "a"}
+		if c.Op == fsm.OpReceive && oneOf(t, "at once", true, false) {
+			c.Op, c.Count, c.MaxBytes, n = fsm.OpReceiveMany, uint32(n+1), fsm.MaxPayloadBytes, 1
+		}
 		first, stride := rapid.IntRange(0, 599).Draw(t, "first"), oneOf(t, "stride", 1, 1, 7)
 		for i := range n {
 			if c.Op == fsm.OpSend {
@@ -346,7 +349,7 @@ func TestNothingBeforeInit(t *testing.T) {
 		}
 		before := m.Hash()
 		got := m.Apply(1, fsm.Batch{Commands: []fsm.Command{c}})[0]
-		if want := (fsm.Result{Code: fsm.CodeNotInitialised}); got != want {
+		if want := (fsm.Result{Code: fsm.CodeNotInitialised}); !reflect.DeepEqual(got, want) {
 			t.Fatalf("%s: got %s", show(c), show(got))
 		}
 		if m.Hash() != before {

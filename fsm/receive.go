@@ -3,7 +3,7 @@ package fsm
 import "time"
 
 // receiveWork bounds how many overdue messages one receive steps over. Beyond
-// it the receive finds nothing for now, rather than stall everybody else.
+// it the receive finds nothing more for now, rather than stall everybody else.
 const receiveWork = 10_000
 
 // receive leases the message that has been visible longest.
@@ -12,29 +12,70 @@ func (m *Machine) receive(sp *spool, c *Command) Result {
 	if !ok {
 		return Result{Code: CodeQueueNotFound}
 	}
-	nextMicros, waitMicros := q.allowance(m.nowMs)
-	if waitMicros > 0 {
-		return Result{Code: CodeRateLimited, RetryAfterMs: max(1, (waitMicros+999)/1000)}
+	work := receiveWork
+	d, r := q.deliver(m.nowMs, never, &work)
+	if r.Code == CodeRateLimited {
+		return r
 	}
-	number, x, ok := q.nextVisible(m.nowMs)
+	m.done(sp, q)
+	r.ID, r.Moves, r.Retries, r.LeaseExpiresAtMs, r.Payload = d.ID, d.Moves, d.Retries, d.LeaseExpiresAtMs, d.Payload
+	return r
+}
+
+// receiveMany leases the messages that have been visible longest, as many as
+// asked for, visible, and within the queue's delivery limit. The first is
+// delivered whatever its size, the others as long as they fit.
+func (m *Machine) receiveMany(sp *spool, c *Command) Result {
+	q, ok := m.find(sp, c.Queue)
 	if !ok {
-		m.done(sp, q)
-		return Result{Code: CodeEmpty}
+		return Result{Code: CodeQueueNotFound}
 	}
-	after := x.delivered(&q.settings, m.nowMs)
+	var all []Delivery
+	work, left := receiveWork, int64(never)
+	for uint32(len(all)) < c.Count {
+		d, r := q.deliver(m.nowMs, left, &work)
+		if r.Code != CodeOK && len(all) == 0 {
+			m.done(sp, q)
+			return r
+		}
+		if r.Code != CodeOK {
+			break
+		}
+		if len(all) == 0 {
+			left = int64(c.MaxBytes)
+			all = make([]Delivery, 0, min(int(c.Count), dueBy(q.ready, m.nowMs)+1))
+		}
+		left -= int64(len(d.Payload))
+		all = append(all, d)
+	}
+	m.done(sp, q)
+	return Result{Deliveries: all}
+}
+
+// deliver leases the message that has been visible longest, if it has no more
+// than maxBytes. The result's code says why there was none.
+func (q *queue) deliver(nowMs, maxBytes int64, work *int) (Delivery, Result) {
+	nextMicros, waitMicros := q.allowance(nowMs)
+	if waitMicros > 0 {
+		return Delivery{}, Result{Code: CodeRateLimited, RetryAfterMs: max(1, (waitMicros+999)/1000)}
+	}
+	number, x, ok := q.nextVisible(nowMs, work)
+	if !ok || int64(len(x.payload)) > maxBytes {
+		return Delivery{}, Result{Code: CodeEmpty}
+	}
+	after := x.delivered(&q.settings, nowMs)
 	q.replace(number, x, after)
 	q.rateMicros = nextMicros
-	m.done(sp, q)
-	return Result{
+	return Delivery{
 		ID: MessageID{q.number, number}, Moves: after.moves, Retries: uint32(after.retries),
 		LeaseExpiresAtMs: after.dueMs, Payload: after.payload,
-	}
+	}, Result{}
 }
 
 // nextVisible returns the message that has been visible longest. What is
-// overdue on the way takes place, in the order of its time.
-func (q *queue) nextVisible(nowMs int64) (uint64, message, bool) {
-	for range receiveWork {
+// overdue on the way takes place, in the order of its time, and takes from work.
+func (q *queue) nextVisible(nowMs int64, work *int) (uint64, message, bool) {
+	for ; *work > 0; *work-- {
 		first, waiting := q.ready.Min()
 		lease, leased := q.leases.Min()
 		switch {

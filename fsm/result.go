@@ -75,6 +75,16 @@ type Result struct {
 	Max              uint64
 	Payload          string
 	Queue            *QueueInfo // OpCreateQueue, OpUpdateQueue
+	Deliveries       []Delivery // OpReceiveMany, at least one with CodeOK
+}
+
+// Delivery is one message of several that a command leased.
+type Delivery struct {
+	ID               MessageID
+	Moves            uint32 // for its lease
+	Retries          uint32
+	LeaseExpiresAtMs int64 // 0: never
+	Payload          string
 }
 
 // Outcome is what became of one command among several: its result, or an error

@@ -12,6 +12,10 @@ const (
 	MaxDelaySeconds        = 604_800
 )
 
+// MaxReceiveCount is how many messages one command can lease. Of payload it can
+// lease as much as one message can have.
+const MaxReceiveCount = 1_000
+
 // RateLimit is a token bucket for deliveries: a token every IntervalMicros, at
 // most Burst of them. The zero value is no limit.
 type RateLimit struct {

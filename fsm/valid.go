@@ -11,6 +11,7 @@ func (c *Command) valid() bool {
 		has&hasDelay != 0 && c.DelaySeconds > MaxDelaySeconds,
 		has&hasPayload != 0 && len(c.Payload) > MaxPayloadBytes,
 		has&hasPatch != 0 && !c.Patch.Valid(),
+		has&hasLimit != 0 && (c.Count < 1 || c.Count > MaxReceiveCount || c.MaxBytes > MaxPayloadBytes),
 		c.Op == OpUpdateQueue && c.Patch.Set == 0,
 		len(c.UID) > maxUIDBytes:
 		return false

@@ -19,6 +19,7 @@ const (
 	hasRemoval // Drain, UID
 	hasCaps    // Caps, Suspended
 	hasInit    // Secret, ClusterID
+	hasLimit   // Count, MaxBytes
 )
 
 const sendFields = hasSpool | hasQueue | hasDelay | hasKey | hasPayload
@@ -41,6 +42,7 @@ var opFields = [...]fieldSet{
 	OpRenew:       hasSpool | hasToken,
 	OpRecover:     hasSpool | hasToken | hasDelay,
 	OpAckAndSend:  sendFields | hasToken,
+	OpReceiveMany: hasSpool | hasQueue | hasLimit,
 }
 
 func fieldsOf(op Op) fieldSet {
@@ -127,6 +129,10 @@ func appendCommand(dst []byte, c *Command) []byte {
 		dst = append(dst, c.Secret[:]...)
 		dst = appendString(dst, c.ClusterID)
 	}
+	if has&hasLimit != 0 {
+		dst = binary.AppendUvarint(dst, uint64(c.Count))
+		dst = binary.AppendUvarint(dst, uint64(c.MaxBytes))
+	}
 	return dst
 }
 
@@ -199,6 +205,9 @@ func (d *decoder) command(c, last *Command) {
 	if has&hasInit != 0 {
 		copy(c.Secret[:], d.fixed(SecretBytes))
 		c.ClusterID = d.string(maxClusterIDBytes)
+	}
+	if has&hasLimit != 0 {
+		c.Count, c.MaxBytes = d.uint32(), d.uint32()
 	}
 }
 

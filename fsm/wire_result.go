@@ -9,8 +9,9 @@ const (
 	resultLimit
 	resultPayload
 	resultQueue
+	resultDeliveries
 
-	allResultParts = resultID | resultLease | resultLimit | resultPayload | resultQueue
+	allResultParts = resultID | resultLease | resultLimit | resultPayload | resultQueue | resultDeliveries
 )
 
 // AppendResult appends the encoding of r, as a leader answers a forward.
@@ -30,6 +31,9 @@ func AppendResult(dst []byte, r *Result) []byte {
 	}
 	if r.Queue != nil {
 		parts |= resultQueue
+	}
+	if len(r.Deliveries) > 0 {
+		parts |= resultDeliveries
 	}
 	dst = append(dst, byte(r.Code), parts)
 	if parts&resultID != 0 {
@@ -51,6 +55,21 @@ func AppendResult(dst []byte, r *Result) []byte {
 	}
 	if parts&resultQueue != 0 {
 		dst = appendQueueInfo(dst, r.Queue)
+	}
+	if parts&resultDeliveries != 0 {
+		dst = appendDeliveries(dst, r.Deliveries)
+	}
+	return dst
+}
+
+func appendDeliveries(dst []byte, all []Delivery) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(all)))
+	for i := range all {
+		d := &all[i]
+		for _, v := range [...]uint64{d.ID.Queue, d.ID.Message, uint64(d.Moves), uint64(d.Retries), uint64(d.LeaseExpiresAtMs)} {
+			dst = binary.AppendUvarint(dst, v)
+		}
+		dst = appendString(dst, d.Payload)
 	}
 	return dst
 }
@@ -94,6 +113,27 @@ func (d *decoder) result(r *Result) {
 	if parts&resultQueue != 0 {
 		r.Queue = d.queueInfo()
 	}
+	if parts&resultDeliveries != 0 {
+		r.Deliveries = d.deliveries()
+	}
+}
+
+const minDeliveryBytes = 6
+
+func (d *decoder) deliveries() []Delivery {
+	n := d.uvarint()
+	d.expect(n > 0 && n <= MaxReceiveCount && n*minDeliveryBytes <= uint64(len(d.b)))
+	if d.err != nil {
+		return nil
+	}
+	all := make([]Delivery, n)
+	for i := range all {
+		all[i] = Delivery{
+			ID: MessageID{Queue: d.uvarint(), Message: d.uvarint()}, Moves: d.uint32(), Retries: d.uint32(),
+			LeaseExpiresAtMs: d.int63(), Payload: d.string(MaxPayloadBytes),
+		}
+	}
+	return all
 }
 
 // expect fails where a part is present but empty, so that every value has one

@@ -44,6 +44,8 @@ func (m *Model) command(c *fsm.Command) fsm.Result {
 		return m.send(c)
 	case fsm.OpReceive:
 		return m.receive(c)
+	case fsm.OpReceiveMany:
+		return m.receiveMany(c)
 	case fsm.OpAckAndSend:
 		return m.ackAndSend(c)
 	case fsm.OpRecover:
@@ -233,6 +235,30 @@ func (m *Model) receive(c *fsm.Command) fsm.Result {
 		LeaseExpiresAtMs: oldest.leaseEndMs,
 		Payload:          oldest.payload,
 	}
+}
+
+// receiveMany is as many receives as asked for, until one finds nothing or finds
+// what has too many bytes.
+func (m *Model) receiveMany(c *fsm.Command) fsm.Result {
+	var all []fsm.Delivery
+	bytes := 0
+	for len(all) < int(c.Count) {
+		if q := m.queueNamed(c.Queue); q != nil && len(all) > 0 {
+			if next := m.oldestVisible(q); next != nil && bytes+len(next.payload) > int(c.MaxBytes) {
+				break
+			}
+		}
+		r := m.receive(c)
+		if r.Code != fsm.CodeOK && len(all) == 0 {
+			return r
+		}
+		if r.Code != fsm.CodeOK {
+			break
+		}
+		bytes += len(r.Payload)
+		all = append(all, fsm.Delivery{ID: r.ID, Moves: r.Moves, Retries: r.Retries, LeaseExpiresAtMs: r.LeaseExpiresAtMs, Payload: r.Payload})
+	}
+	return fsm.Result{Deliveries: all}
 }
 
 // rateWaitMs is how long until the queue's rate limit has a token, in whole

@@ -19,6 +19,8 @@ func wellFormed(c *fsm.Command) bool {
 		return name.MatchString(c.Queue) && wellFormedPatch(c.Patch)
 	case fsm.OpUpdateQueue:
 		return name.MatchString(c.Queue) && wellFormedPatch(c.Patch) && c.Patch.Set != 0
+	case fsm.OpReceiveMany:
+		return name.MatchString(c.Queue) && c.Count >= 1 && c.Count <= 1_000 && c.MaxBytes <= 32<<20
 	case fsm.OpDeleteQueue, fsm.OpSend, fsm.OpReceive, fsm.OpAckAndSend:
 		return name.MatchString(c.Queue)
 	default:

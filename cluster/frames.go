@@ -176,12 +176,21 @@ func decodeResults(data []byte) (first int, outs []fsm.Outcome, err error) {
 func splitResults(outs []fsm.Outcome, yield func(first int, part []fsm.Outcome)) {
 	first, size := 0, 0
 	for i := range outs {
-		size += 64 + len(outs[i].Result.Payload)
+		size += resultBytes(&outs[i].Result)
 		if size >= frameChunkBytes || i == len(outs)-1 {
 			yield(first, outs[first:i+1])
 			first, size = i+1, 0
 		}
 	}
+}
+
+// resultBytes is about what a result takes in a frame.
+func resultBytes(r *fsm.Result) int {
+	size := 64 + len(r.Payload)
+	for i := range r.Deliveries {
+		size += 64 + len(r.Deliveries[i].Payload)
+	}
+	return size
 }
 
 func appendNames(dst []byte, names ...string) []byte {

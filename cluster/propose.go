@@ -89,7 +89,7 @@ func (n *Node) bounded(ctx context.Context) (context.Context, context.CancelFunc
 func (n *Node) accept(items ...*item) {
 	batch := items[:0]
 	for _, i := range items {
-		if i.cmd.Op == fsm.OpReceive && !n.worthwhile(i.cmd) {
+		if receives(i.cmd) && !n.worthwhile(i.cmd) {
 			n.confirmer.confirm(func(leads bool) { n.answerReceive(i, leads) })
 		} else {
 			batch = append(batch, i)
@@ -99,6 +99,8 @@ func (n *Node) accept(items ...*item) {
 		n.batcher.submit(batch...)
 	}
 }
+
+func receives(c *fsm.Command) bool { return c.Op == fsm.OpReceive || c.Op == fsm.OpReceiveMany }
 
 // worthwhile reports whether only the machine can answer a receive.
 func (n *Node) worthwhile(c *fsm.Command) bool {
@@ -124,7 +126,7 @@ func (n *Node) answerReceive(i *item, leads bool) {
 // that cannot be read stops every node.
 func wellFormed(c *fsm.Command) bool {
 	switch {
-	case c.Op < fsm.OpInit || c.Op > fsm.OpAckAndSend,
+	case c.Op < fsm.OpInit || c.Op > fsm.OpReceiveMany,
 		c.Op != fsm.OpInit && !fsm.ValidName(c.Spool),
 		c.Queue != "" && !fsm.ValidName(c.Queue),
 		!c.Patch.Valid(), len(c.Payload) > fsm.MaxPayloadBytes, len(c.UID) > 64, len(c.ClusterID) > 64:

@@ -15,22 +15,32 @@ import (
 // [fsm.ErrUnknown] only where the leader has been asked for a message and has not
 // answered.
 func (n *Node) Receive(ctx context.Context, spool, queue string, wait time.Duration) (fsm.Result, error) {
+	return n.obtain(ctx, fsm.Command{Op: fsm.OpReceive, Spool: spool, Queue: queue}, wait)
+}
+
+// ReceiveMany is Receive for up to count messages; beyond the first it grants as
+// many as have maxBytes of payload together. It waits for one, not for count.
+func (n *Node) ReceiveMany(ctx context.Context, spool, queue string, count, maxBytes uint32, wait time.Duration) (fsm.Result, error) {
+	return n.obtain(ctx, fsm.Command{Op: fsm.OpReceiveMany, Spool: spool, Queue: queue, Count: count, MaxBytes: maxBytes}, wait)
+}
+
+func (n *Node) obtain(ctx context.Context, c fsm.Command, wait time.Duration) (fsm.Result, error) {
 	if ctx.Err() != nil {
 		return fsm.Result{}, cancelled(ctx)
 	}
 	deadline := time.Now().Add(wait)
-	res, err := n.take(ctx, spool, queue)
+	res, err := n.take(ctx, c)
 	for err == nil && res.Code == fsm.CodeEmpty {
 		left := time.Until(deadline)
 		if left <= 0 {
 			return res, nil
 		}
-		turn := n.await(ctx, spool, queue, left)
+		turn := n.await(ctx, c.Spool, c.Queue, left)
 		if ctx.Err() != nil {
 			turn.end()
 			return fsm.Result{}, cancelled(ctx)
 		}
-		res, err = n.take(ctx, spool, queue)
+		res, err = n.take(ctx, c)
 		turn.end()
 		for errors.Is(err, fsm.ErrNotApplied) && ctx.Err() == nil && time.Now().Before(deadline) {
 			// Nothing was granted; the wait survives a cluster that is between leaders,
@@ -40,21 +50,20 @@ func (n *Node) Receive(ctx context.Context, spool, queue string, wait time.Durat
 			case <-ctx.Done():
 				return fsm.Result{}, cancelled(ctx)
 			}
-			res, err = n.take(ctx, spool, queue)
+			res, err = n.take(ctx, c)
 		}
 	}
 	return res, err
 }
 
-// take asks for a message once.
-func (n *Node) take(ctx context.Context, spool, queue string) (fsm.Result, error) {
+// take asks for messages once.
+func (n *Node) take(ctx context.Context, c fsm.Command) (fsm.Result, error) {
 	giveBack := func(r fsm.Result) {
 		if r.Code == fsm.CodeOK {
-			n.giveBack(spool, r)
+			n.giveBack(c.Spool, r)
 		}
 	}
-	c := &fsm.Command{Op: fsm.OpReceive, Spool: spool, Queue: queue}
-	res, err := n.do(ctx, c, giveBack)
+	res, err := n.do(ctx, &c, giveBack)
 	if err == nil && ctx.Err() != nil {
 		giveBack(res)
 		return fsm.Result{}, cancelled(ctx)
@@ -62,14 +71,24 @@ func (n *Node) take(ctx context.Context, spool, queue string) (fsm.Result, error
 	return res, err
 }
 
-// giveBack releases a lease that nobody works on.
+// giveBack releases leases that nobody works on.
 func (n *Node) giveBack(spool string, r fsm.Result) {
+	deliveries := r.Deliveries
+	if len(deliveries) == 0 {
+		deliveries = []fsm.Delivery{{ID: r.ID, Moves: r.Moves}}
+	}
+	releases := make([]fsm.Command, len(deliveries))
+	for i, d := range deliveries {
+		lease := fsm.Token{Sort: fsm.Lease, Queue: d.ID.Queue, Message: d.ID.Message, Moves: d.Moves}
+		releases[i] = fsm.Command{Op: fsm.OpRelease, Spool: spool, Token: lease}
+	}
 	n.background(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), n.cfg.tuning.callTimeout)
 		defer cancel()
-		lease := fsm.Token{Sort: fsm.Lease, Queue: r.ID.Queue, Message: r.ID.Message, Moves: r.Moves}
-		if _, err := n.do(ctx, &fsm.Command{Op: fsm.OpRelease, Spool: spool, Token: lease}, nil); err != nil {
-			n.log.Warn("a message granted to a client that had gone waits for its lease to end", "error", err)
+		for _, o := range n.DoAll(ctx, releases) {
+			if o.Err != nil {
+				n.log.Warn("a message granted to a client that had gone waits for its lease to end", "error", o.Err)
+			}
 		}
 	})
 }

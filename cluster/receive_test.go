@@ -3,6 +3,8 @@ package cluster
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -181,13 +183,77 @@ func TestGoneReceiver(t *testing.T) {
 	for _, n := range c.others() {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := n.take(ctx, fsm.DefaultSpool, "q"); err == nil {
+		if _, err := n.take(ctx, fsm.Command{Op: fsm.OpReceive, Spool: fsm.DefaultSpool, Queue: "q"}); err == nil {
 			t.Errorf("%s: a client that has gone received", name(n))
 		}
 		eventually(t, "the message is visible again", func() bool {
 			s := stats(t, n, "q")
 			return s.Visible == 1 && s.Pending == 0
 		})
+	}
+}
+
+// TestReceiveMany grants messages of several sizes through every node, wakes for
+// one where there are none, and gives back what its client is not there to take.
+func TestReceiveMany(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, nil)
+	makeQueue(t, c.nodes["a"], "q")
+	leader := c.leader()
+	large := strings.Repeat("x", frameChunkBytes)
+	for _, n := range c.others() {
+		for i, payload := range []string{"small", large, large, "last"} {
+			mustDo(t, leader, keyed("q", name(n)+key(i), payload))
+		}
+		var got []string
+		for _, want := range []int{2, 2} { // the second large one does not fit
+			r, err := n.ReceiveMany(within(t), fsm.DefaultSpool, "q", 100, frameChunkBytes+100, 0)
+			if err != nil || r.Code != fsm.CodeOK || len(r.Deliveries) != want {
+				t.Fatalf("%s: %d deliveries, code %d, %v", name(n), len(r.Deliveries), r.Code, err)
+			}
+			for _, d := range r.Deliveries {
+				got = append(got, d.Payload)
+				ack := fsm.Token{Sort: fsm.Lease, Queue: d.ID.Queue, Message: d.ID.Message, Moves: d.Moves}
+				mustDo(t, n, fsm.Command{Op: fsm.OpAck, Token: ack})
+			}
+		}
+		if !slices.Equal(got, []string{"small", large, large, "last"}) {
+			t.Errorf("%s: received other payloads", name(n))
+		}
+
+		before := leader.Status().LastIndex
+		if r, err := n.ReceiveMany(within(t), fsm.DefaultSpool, "q", 100, 100, 0); err != nil || r.Code != fsm.CodeEmpty {
+			t.Errorf("%s: from an empty queue: %+v, %v", name(n), r, err)
+		}
+		if after := leader.Status().LastIndex; after != before {
+			t.Errorf("%s: an empty receive left an entry", name(n))
+		}
+		woken := make(chan int)
+		go func() {
+			r, _ := n.ReceiveMany(t.Context(), fsm.DefaultSpool, "q", 100, 100, patience)
+			woken <- len(r.Deliveries)
+		}()
+		waiting(t, fixed(leader), "q", 1)
+		mustDo(t, leader, keyed("q", name(n)+"wake", ""))
+		if got := <-woken; got != 1 {
+			t.Errorf("%s: %d deliveries after a wait", name(n), got)
+		}
+
+		mustDo(t, leader, keyed("q", name(n)+"one", ""))
+		mustDo(t, leader, keyed("q", name(n)+"two", ""))
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		many := fsm.Command{Op: fsm.OpReceiveMany, Spool: fsm.DefaultSpool, Queue: "q", Count: 100}
+		if _, err := n.take(ended, many); err == nil {
+			t.Errorf("%s: a client that has gone received", name(n))
+		}
+		for left := 2; left > 0; { // one after the other, where they come back so
+			r, err := n.ReceiveMany(within(t), fsm.DefaultSpool, "q", 100, 100, patience)
+			if err != nil || r.Code != fsm.CodeOK {
+				t.Fatalf("%s: %d messages do not come back: %+v, %v", name(n), left, r, err)
+			}
+			left -= len(r.Deliveries)
+		}
 	}
 }
 

@@ -28,6 +28,8 @@ var errViolation = errors.New("the contract was violated")
 // usageError is a wrong command line.
 type usageError struct{ error }
 
+func (e usageError) Unwrap() error { return e.error }
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

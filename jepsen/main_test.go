@@ -27,6 +27,8 @@ func TestUsage(t *testing.T) {
 	}{
 		"nothing":          {"", exitPassed, "jepsen check DIR"},
 		"list":             {"list", exitPassed, "power-all"},
+		"help of run":      {"run --help", exitPassed, "-workload"},
+		"help of matrix":   {"matrix --help", exitPassed, "-parallel"},
 		"unknown command":  {"fly", exitUsage, `no command "fly"`},
 		"unknown flag":     {"run --fly", exitUsage, "fly"},
 		"unknown workload": {"run --deploy fake --workload fly", exitUsage, `no workload "fly"`},
@@ -46,7 +48,7 @@ func TestUsage(t *testing.T) {
 			args = append(args[:1:1], append([]string{"--out", t.TempDir()}, args[1:]...)...)
 		}
 		code, out, errOut := jepsen(args...)
-		if code != c.code || !strings.Contains(out+errOut, c.says) {
+		if code != c.code || !strings.Contains(out+errOut, c.says) || strings.Contains(errOut, "help requested") {
 			t.Errorf("%s: exit %d, output %q, errors %q", name, code, out, errOut)
 		}
 	}

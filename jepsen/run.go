@@ -236,6 +236,9 @@ func check(dir string, out io.Writer) (*report.Summary, error) {
 	if err != nil {
 		return nil, err
 	}
+	if h.Logs, err = history.LoadNodeLogs(filepath.Join(dir, runner.NodesDir)); err != nil {
+		return nil, err
+	}
 	s := report.Summarize(h, checker.Check(h))
 	var text, page bytes.Buffer
 	s.Write(&text)

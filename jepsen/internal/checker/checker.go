@@ -65,6 +65,8 @@ func Check(h *history.History) []Result {
 		{"answers", "operations", checkAnswers},
 		{"reads", "reads", checkReads},
 		{"linearizable", "operations", checkLinearizable},
+		{"hashes", "comparisons", checkHashes},
+		{"log", "sends", checkLog},
 	}
 	var results []Result
 	for _, c := range checkers {

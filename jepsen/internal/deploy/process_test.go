@@ -3,6 +3,7 @@ package deploy
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -25,6 +26,9 @@ import (
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "serve" {
 		stub(os.Args[2:])
+	}
+	if len(os.Args) > 3 && os.Args[1] == "debug" {
+		stubLog(os.Args[3])
 	}
 	os.Exit(m.Run())
 }
@@ -66,6 +70,9 @@ func stub(args []string) {
 			lead = 1
 		}
 		fmt.Fprintf(w, "# TYPE spoolraft_raft_leader gauge\nspoolraft_raft_leader %d\n", lead)
+		if lead == 1 {
+			fmt.Fprint(w, "spoolraft_state_hash_index 256\nspoolraft_state_hash_high 4.294967295e+09\nspoolraft_state_hash_low 16\n")
+		}
 	})
 	http.HandleFunc("/exit", func(http.ResponseWriter, *http.Request) { os.Exit(7) })
 	http.HandleFunc("/flags", func(w http.ResponseWriter, _ *http.Request) {
@@ -86,6 +93,22 @@ func stub(args []string) {
 	})
 	fmt.Fprintln(os.Stderr, http.ListenAndServe(flags["--http"], nil))
 	os.Exit(1)
+}
+
+// stubLog prints what the harness takes for a log: how often the node of the
+// directory was started. It never returns. A damaged directory ends it with the
+// exit code 1, and one without a file with the 2 of a server that does not know
+// the command.
+func stubLog(dir string) {
+	text, err := os.ReadFile(filepath.Join(dir, "flushed"))
+	if err != nil {
+		os.Exit(2)
+	}
+	fmt.Printf("%d starts\n", len(text))
+	if strings.Contains(string(text), "!") {
+		os.Exit(1)
+	}
+	os.Exit(0)
 }
 
 func appendTo(path string, flush bool) {
@@ -351,5 +374,40 @@ func TestPortsAreHandedOutOnce(t *testing.T) {
 			t.Fatalf("%s was handed out twice", addr)
 		}
 		all = append(all, addr)
+	}
+}
+
+func TestDigestsAreReadFromMetrics(t *testing.T) {
+	p := startStubs(t, false)
+	index, hash, ok := p.Digest(context.Background(), "n2")
+	if !ok || index != 256 || hash != "ffffffff00000010" {
+		t.Errorf("n2 tells %d %s (%v)", index, hash, ok)
+	}
+	if _, _, ok := p.Digest(context.Background(), "n1"); ok {
+		t.Error("a node that tells no digest seems to tell one")
+	}
+	must(t, p.Pause("n2", true))
+	if _, _, ok := p.Digest(context.Background(), "n2"); ok {
+		t.Error("a paused node seems to tell a digest")
+	}
+}
+
+func TestLogsArePrintedOfEndedNodes(t *testing.T) {
+	for _, disks := range []bool{false, true} {
+		p := startStubs(t, disks)
+		must(t, p.node("n3").whileDown(func() error { return p.node("n3").writeFile("flushed", []byte("!"), 0) }))
+		out := t.TempDir()
+		file := func(node string) string { return filepath.Join(out, node, "log.jsonl") }
+		must(t, p.DumpLogs(context.Background(), file))
+		for _, node := range p.Nodes() {
+			text, err := os.ReadFile(file(node))
+			if err != nil || string(text) != "1 starts\n" || p.Running(node) {
+				t.Errorf("of %s there is %q (%v), running is %v", node, text, err, p.Running(node))
+			}
+		}
+		must(t, p.Wipe("n1"))
+		if err := p.DumpLogs(context.Background(), file); !errors.Is(err, ErrNoLogs) {
+			t.Errorf("a server without the command: %v", err)
+		}
 	}
 }

@@ -2,7 +2,7 @@
 // which node, and what came back.
 //
 // A history is a file of JSON lines. The first line is the header; each other
-// line is an operation, a fault or a phase. Invariants:
+// line is an operation, a fault, a phase or a digest of a state. Invariants:
 //
 //   - An operation is written once, when its outcome is known. "Unknown" is
 //     such an outcome.

@@ -68,6 +68,9 @@ type History struct {
 	Ops    []*Op
 	Faults []Fault
 	Phases []Phase
+	// Digests are in no order. Logs come from files beside the history.
+	Digests []Digest
+	Logs    []*NodeLog
 }
 
 // Op returns the operation with the number, or nil.
@@ -96,6 +99,7 @@ type line struct {
 	Op     *Op     `json:"op,omitempty"`
 	Fault  *Fault  `json:"fault,omitempty"`
 	Phase  *Phase  `json:"phase,omitempty"`
+	Digest *Digest `json:"digest,omitempty"`
 }
 
 // Recorder writes a history while the run goes on. It is safe for concurrent
@@ -143,6 +147,12 @@ func (r *Recorder) End(o *Op) {
 
 // Fault writes a fault that is over.
 func (r *Recorder) Fault(f Fault) { r.write(line{Fault: &f}) }
+
+// Digest writes what a node told of its state just now.
+func (r *Recorder) Digest(d Digest) {
+	d.At = r.Now()
+	r.write(line{Digest: &d})
+}
 
 // Phase marks the beginning of a phase.
 func (r *Recorder) Phase(name string) { r.write(line{Phase: &Phase{Name: name, At: r.Now()}}) }
@@ -221,5 +231,7 @@ func (h *History) add(l line) {
 		h.Faults = append(h.Faults, *l.Fault)
 	case l.Phase != nil:
 		h.Phases = append(h.Phases, *l.Phase)
+	case l.Digest != nil:
+		h.Digests = append(h.Digests, *l.Digest)
 	}
 }

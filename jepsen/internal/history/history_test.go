@@ -22,6 +22,7 @@ func TestWrittenHistoryReadsBack(t *testing.T) {
 	rec.End(second) // ends out of order
 	rec.End(first)
 	rec.Fault(Fault{Name: "kill", Target: "n1", Start: 1, End: 2})
+	rec.Digest(Digest{Node: "n1", Index: 256, Hash: "0123456789abcdef"})
 	if err := rec.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -35,6 +36,9 @@ func TestWrittenHistoryReadsBack(t *testing.T) {
 	}
 	if len(h.Ops) != 2 || h.Ops[0].ID != 1 || h.Ops[1].ID != 2 || len(h.Faults) != 1 || len(h.Phases) != 1 {
 		t.Fatalf("read %d ops, %d faults, %d phases", len(h.Ops), len(h.Faults), len(h.Phases))
+	}
+	if len(h.Digests) != 1 || h.Digests[0].Index != 256 || h.Digests[0].At == 0 {
+		t.Errorf("digests are %+v", h.Digests)
 	}
 	if h.Op(2).Kind != Recv || h.Op(3) != nil {
 		t.Error("operations are not found by number")

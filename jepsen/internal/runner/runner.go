@@ -62,8 +62,13 @@ func Run(ctx context.Context, c Config) error {
 	for _, node := range c.Cluster.Nodes() {
 		r.targets = append(r.targets, c.Cluster.Target(node))
 	}
+	stop := r.watchDigests(ctx)
 	err = r.all(ctx)
+	stop()
 	r.recordExits()
+	if err == nil {
+		err = r.dumpLogs(ctx)
+	}
 	if cerr := c.Cluster.Collect(filepath.Join(c.Dir, NodesDir), false); err == nil {
 		err = cerr
 	}

@@ -221,7 +221,7 @@ func TestCallsThroughAHandover(t *testing.T) {
 	}
 	for range 3 {
 		old := c.leader()
-		if err := old.TransferLeadership(within(t)); err != nil {
+		if err := old.handOver(within(t), anybody); err != nil {
 			t.Error(err)
 		}
 		eventually(t, "another node leads", func() bool { return c.leader() != old })

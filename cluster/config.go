@@ -40,6 +40,10 @@ type Config struct {
 	Expect   int    // how many nodes found the cluster; matters at the first start only
 	LogStore string // LogStoreWAL ("" too) or LogStoreBolt
 
+	// What the node tells about itself to who asks for the state of the cluster.
+	Version string // of the program
+	API     string // host:port at which it takes calls; a host that is left out is that of the peer port
+
 	// Caps of the default spool, set by a leader where they differ. nil leaves
 	// them as they are.
 	Caps *fsm.Caps
@@ -71,7 +75,7 @@ type tuning struct {
 	confirmTimeout time.Duration // of one round that verifies leadership
 	turnTimeout    time.Duration // how long a woken waiter has the first go at a message
 
-	goneAfter time.Duration // of silence before a node's place is taken by another of its name
+	goneAfter time.Duration // of silence before a node is reported, and its place taken by another of its name
 	levelFor  time.Duration // how long a new node has to keep up before it votes
 
 	storeSlow, storeDead time.Duration // of a write that hangs: give up leadership, give up

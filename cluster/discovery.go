@@ -28,6 +28,8 @@ type Discovery interface {
 	// Heard tells what a node said of itself to this one, by another way than
 	// discovery's own. It may be older than what is known already.
 	Heard(p Peer)
+	// Forget drops what is known of a node that has left the cluster for good.
+	Forget(nodeID, instanceID string)
 	// Address returns where a node was last known to be.
 	Address(nodeID, instanceID string) (address string, ok bool)
 	// Close says goodbye and stops.
@@ -86,6 +88,9 @@ func (m *hubMember) Peers() (peers []Peer) {
 	}
 	return peers
 }
+
+// Forget implements [Discovery]. The hub is shared, and goes with its process.
+func (m *hubMember) Forget(string, string) {}
 
 func (m *hubMember) Address(nodeID, instanceID string) (string, bool) {
 	m.hub.mu.Lock()

@@ -63,7 +63,7 @@ func TestVotesCannotBeWritten(t *testing.T) {
 	victim := c.otherNames(name(c.leader()))[0]
 	n := c.nodes[victim]
 	disks[victim].broken.Store(true)
-	_ = c.leader().TransferLeadership(within(t)) // to it or to another: a new term to write down
+	_ = c.leader().handOver(within(t), anybody) // to it or to another: a new term to write down
 	mustFailWith(t, n, "votes.db", "does not take writes", "start the node again")
 	rest := c.leader(victim)
 	retryUntilKnown(t, rest, keyed("q", "k", ""))

@@ -28,6 +28,11 @@ const (
 	framePong       frameType = 11
 	frameJoin       frameType = 12 // an application -> frameJoinAnswer
 	frameJoinAnswer frameType = 13
+
+	frameAdmin       frameType = 14 // an adminRequest -> frameAdminAnswer
+	frameAdminAnswer frameType = 15
+
+	lastFrameType = frameAdminAnswer
 )
 
 const (
@@ -59,7 +64,7 @@ func readFrame(r io.Reader) (f frame, err error) {
 	}
 	n := int64(binary.BigEndian.Uint32(head[:])) - (frameHeadBytes - 4)
 	f.typ, f.id = frameType(head[4]), binary.BigEndian.Uint64(head[5:])
-	if n < 0 || n > maxFrameBytes || f.typ < framePropose || f.typ > frameJoinAnswer {
+	if n < 0 || n > maxFrameBytes || f.typ < framePropose || f.typ > lastFrameType {
 		return f, errBadFrame
 	}
 	for int64(len(f.payload)) < n {

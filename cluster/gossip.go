@@ -34,8 +34,9 @@ type gossip struct {
 	self    Peer
 	alive   map[string]Peer // by memberlist's name, which is the raft id
 	known   map[string]knownPeer
-	unsaved bool   // known has changed
-	bound   string // address of the gossip port
+	leaving map[string]bool // to be forgotten when they are not alive any more
+	unsaved bool            // known has changed
+	bound   string          // address of the gossip port
 	stop    chan struct{}
 	done    sync.WaitGroup
 }
@@ -55,7 +56,8 @@ func newGossip(cfg GossipConfig, advertise, dir string, log *slog.Logger) *gossi
 	}
 	g := &gossip{
 		cfg: cfg, advertise: host, dir: dir, log: log,
-		alive: make(map[string]Peer), known: make(map[string]knownPeer), stop: make(chan struct{}),
+		alive: make(map[string]Peer), known: make(map[string]knownPeer), leaving: make(map[string]bool),
+		stop: make(chan struct{}),
 	}
 	if data, err := os.ReadFile(filepath.Join(dir, peersFile)); err == nil {
 		_ = json.Unmarshal(data, &g.known) // a hint that cannot be read is no hint
@@ -158,7 +160,11 @@ func (g *gossip) Peers() (peers []Peer) {
 func (g *gossip) Address(nodeID, instanceID string) (string, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	k, ok := g.known[string(makeRaftID(nodeID, instanceID))]
+	id := makeRaftID(nodeID, instanceID)
+	if id == g.self.raftID() {
+		return withHost(g.self.Address, g.list.LocalNode().Addr.String()), true
+	}
+	k, ok := g.known[string(id)]
 	return k.Address, ok
 }
 
@@ -180,6 +186,9 @@ func (g *gossip) NotifyLeave(n *memberlist.Node) {
 	g.mu.Lock()
 	_, was := g.alive[n.Name]
 	delete(g.alive, n.Name)
+	if g.leaving[n.Name] {
+		g.forget(n.Name)
+	}
 	for _, p := range g.alive {
 		if p.NodeID == raftID(n.Name).node() {
 			g.forgetPredecessors(p)
@@ -243,6 +252,28 @@ func (g *gossip) learn(p Peer, gossip string) {
 	}
 }
 
+// Forget implements [Discovery]. A node that still gossips is forgotten when it
+// stops to.
+func (g *gossip) Forget(nodeID, instanceID string) {
+	id := string(makeRaftID(nodeID, instanceID))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, alive := g.alive[id]; alive {
+		g.leaving[id] = true
+		return
+	}
+	g.forget(id)
+}
+
+// forget is Forget with the lock held.
+func (g *gossip) forget(id string) {
+	delete(g.leaving, id)
+	if _, known := g.known[id]; known {
+		delete(g.known, id)
+		g.unsaved = true
+	}
+}
+
 // forgetPredecessors drops the addresses of nodes whose place in the cluster this
 // one has taken. The caller holds the lock.
 func (g *gossip) forgetPredecessors(p Peer) {
@@ -251,8 +282,7 @@ func (g *gossip) forgetPredecessors(p Peer) {
 	}
 	for id, k := range g.known {
 		if _, alive := g.alive[id]; !alive && k.Started < p.Started && raftID(id).node() == p.NodeID && raftID(id) != p.raftID() {
-			delete(g.known, id)
-			g.unsaved = true
+			g.forget(id)
 		}
 	}
 }

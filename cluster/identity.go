@@ -43,8 +43,26 @@ type identity struct {
 	ClusterID    string   `json:"clusterId,omitempty"`
 	Founders     []raftID `json:"founders,omitempty"` // of the cluster, until it is formed here
 	Bootstrapped bool     `json:"bootstrapped,omitempty"`
-	Joining      bool     `json:"joining,omitempty"` // asked to be taken in; no member yet
-	Started      int64    `json:"started,omitempty"` // of the latest start
+	Joining      bool     `json:"joining,omitempty"`   // asked to be taken in; no member yet
+	Started      int64    `json:"started,omitempty"`   // of the latest start
+	Removed      bool     `json:"removed,omitempty"`   // from the cluster, for good
+	Successor    string   `json:"successor,omitempty"` // the cluster that was recovered from this directory
+}
+
+// ErrRemoved says that a node's data directory has no place in the cluster any more.
+var ErrRemoved = errors.New("this node was removed from the cluster, and its data directory is of no use any more. If the node is needed again, " +
+	"start it with an empty directory: it joins as a new one. Should another have its node id by now, give it an id of its own")
+
+// ended is why no node may run on the directory any more, nil where one may.
+func (i *identity) ended(dir string) error {
+	switch {
+	case i.Successor != "":
+		return fmt.Errorf("the cluster %s was recovered from %s: start the node on the directory that was made then. "+
+			"A node that ran on this one could answer for a cluster that was given up", i.Successor, dir)
+	case i.Removed:
+		return fmt.Errorf("%s: %w", dir, ErrRemoved)
+	}
+	return nil
 }
 
 // start notes that the node starts. The number grows with every start, and is

@@ -139,9 +139,11 @@ func (n *Node) becomeMember() {
 	n.log.Info("this node is part of the cluster", "cluster", n.clusterID())
 }
 
+// noteMembership waits for the entry that makes this node a member to be
+// committed: a leader that goes before that leaves it behind with a member's
+// directory and none.
 func (n *Node) noteMembership() bool {
-	r := n.raft.Load()
-	if r.LastIndex() == 0 || !slices.Contains(n.members(), n.self) {
+	if !n.agreed.committed.Load().contains(n.self) {
 		return false
 	}
 	n.runMu.Lock()
@@ -160,7 +162,7 @@ func (n *Node) noteMembership() bool {
 
 // members are all that are in raft's configuration.
 func (n *Node) members() (ids []raftID) {
-	for _, s := range n.raft.Load().GetConfiguration().Configuration().Servers {
+	for _, s := range n.configured() {
 		ids = append(ids, raftID(s.ID))
 	}
 	return ids

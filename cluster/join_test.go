@@ -69,6 +69,12 @@ func (c *testCluster) add(name string) *Node {
 func (c *testCluster) wipe(name string) {
 	c.t.Helper()
 	c.stop(name)
+	c.empty(name)
+}
+
+// empty empties the directory of a node that does not run.
+func (c *testCluster) empty(name string) {
+	c.t.Helper()
 	if err := os.RemoveAll(filepath.Join(c.dir, name)); err != nil {
 		c.t.Fatal(err)
 	}
@@ -261,7 +267,7 @@ func TestReplacedNodeComesBack(t *testing.T) {
 	retryUntilKnown(t, n, keyed("q", "k", ""))
 	term := n.Status().Term
 	c.fabric.heal()
-	eventually(t, "the old one says that it was replaced", func() bool { return errors.Is(old.Ready(), errRemoved) })
+	eventually(t, "the old one says that it was replaced", func() bool { return errors.Is(old.Ready(), ErrRemoved) })
 	c.votersAre(c.ids()...)
 	if got := n.Status().Term; got != term {
 		t.Errorf("term %d, was %d: the replaced node disturbs the others", got, term)

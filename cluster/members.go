@@ -1,12 +1,15 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/spoolraft/spoolraft/fsm"
 )
 
 const (
@@ -50,6 +53,21 @@ func (a *applicants) now() (ids []raftID) {
 	return ids
 }
 
+// clear forgets who asked: they ask the next leader.
+func (a *applicants) clear() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	clear(a.waiting)
+}
+
+// drop forgets one that was added, and must not seem to ask again now that it has
+// been removed.
+func (a *applicants) drop(id raftID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.waiting, id)
+}
+
 // complain reports whether it is time to log that a node is refused.
 func (a *applicants) complain(id raftID) bool {
 	a.mu.Lock()
@@ -72,6 +90,7 @@ type memberView struct {
 	voter    bool
 	joining  bool // it is in no configuration yet
 	alive    bool // it was heard of just now
+	behind   bool // it is alive, and far from having the whole log
 	gone     bool // it has not been heard of for a while
 	caughtUp bool // it has had the whole log for a while, and noted so
 }
@@ -130,25 +149,29 @@ func nextChange(servers []memberView) change {
 	return change{}
 }
 
-// majorityWithout reports whether a majority of the voters but one is alive.
+// well reports whether a voter can do its part in a majority.
+func (m memberView) well() bool { return m.voter && m.alive && !m.behind }
+
+// majorityWithout reports whether a majority of the voters but one is well.
 func majorityWithout(servers []memberView, without raftID) bool {
-	voters, alive := 0, 0
+	voters, well := 0, 0
 	for _, s := range servers {
 		if !s.voter || s.id == without {
 			continue
 		}
 		voters++
-		if s.alive {
-			alive++
+		if s.well() {
+			well++
 		}
 	}
-	return alive > voters/2
+	return well > voters/2
 }
 
 // keepMembers has the leader change the configuration, one step at a time.
 func (n *Node) keepMembers(stop <-chan struct{}) {
 	tick := time.NewTicker(min(applyAgain, 2*n.cfg.tuning.pingInterval))
 	defer tick.Stop()
+	var last *leadership
 	level := make(map[raftID]time.Time) // since when a node without a vote has been level with this one
 	for {
 		select {
@@ -157,33 +180,49 @@ func (n *Node) keepMembers(stop <-chan struct{}) {
 			return
 		}
 		office := n.office.Load()
-		if office == nil {
+		if office != last {
 			clear(level)
-			continue
+			n.applicants.clear()
 		}
-		servers, index := n.survey(office, level)
-		c := nextChange(servers)
-		if c.kind == changeNone {
-			continue
-		}
-		n.log.Info("changing the members of the cluster", "change", c.kind, "peer", c.id)
-		if err := n.changeMembers(c, index, stop); err != nil {
-			n.log.Warn("the members of the cluster were not changed; it will be tried again", "change", c.kind, "peer", c.id, "error", err)
+		if last = office; office != nil {
+			n.stepMembers(office, level)
 		}
 	}
 }
 
+// stepMembers takes the next step, if there is one, unless somebody else is
+// changing the members.
+func (n *Node) stepMembers(office *leadership, level map[raftID]time.Time) {
+	select {
+	case n.changing <- struct{}{}:
+		defer func() { <-n.changing }()
+	default:
+		return
+	}
+	servers, index := n.survey(office, level)
+	c := nextChange(servers)
+	if c.kind == changeNone {
+		return
+	}
+	n.log.Info("changing the members of the cluster", "change", c.kind, "peer", c.id)
+	if err := n.changeMembers(context.Background(), c, index); err != nil {
+		n.log.Warn("the members of the cluster were not changed; it will be tried again", "change", c.kind, "peer", c.id, "error", err)
+	}
+}
+
 // survey is what the leader knows of the servers of the configuration with that
-// index, and of those that wait to be added.
+// index, and of those that wait to be added. level is kept from one to the next;
+// without it nobody has caught up.
 func (n *Node) survey(office *leadership, level map[raftID]time.Time) (servers []memberView, index uint64) {
-	f := n.raft.Load().GetConfiguration()
-	for _, s := range f.Configuration().Servers {
+	now := n.agreed.committed.Load()
+	for _, s := range now.servers {
 		id := raftID(s.ID)
+		v, known := n.mesh.view(id)
 		m := memberView{id: id, voter: s.Suffrage == raft.Voter, alive: n.alive(id)}
+		m.behind = id != n.self && (!known || v.lag > maxLag)
 		m.gone = !m.alive && n.quiet(id, office) > n.cfg.tuning.goneAfter
-		if !m.voter {
-			v, ok := n.mesh.view(id)
-			if !ok || !m.alive || !v.Settled || v.lag > joinLag {
+		if !m.voter && level != nil {
+			if !known || !m.alive || !v.Settled || v.lag > joinLag {
 				delete(level, id)
 			} else if _, since := level[id]; !since {
 				level[id] = time.Now()
@@ -198,12 +237,17 @@ func (n *Node) survey(office *leadership, level map[raftID]time.Time) (servers [
 			servers = append(servers, memberView{id: id, joining: true, alive: true})
 		}
 	}
-	return servers, f.Index()
+	return servers, now.index
 }
 
-// changeMembers has raft change the configuration, provided that it still is the one with
-// that index.
-func (n *Node) changeMembers(c change, index uint64, stop <-chan struct{}) error {
+var errNoConfiguration = fmt.Errorf("%w: the configuration is not known yet", fsm.ErrNotApplied)
+
+// changeMembers has raft change the configuration, provided that it still is the
+// one with that index. Where ctx ends first, the change may be made all the same.
+func (n *Node) changeMembers(ctx context.Context, c change, index uint64) error {
+	if index == 0 {
+		return errNoConfiguration // 0 would match any
+	}
 	r := n.raft.Load()
 	id, address := raft.ServerID(c.id), raft.ServerAddress(c.id)
 	var f raft.IndexFuture
@@ -219,9 +263,11 @@ func (n *Node) changeMembers(c change, index uint64, stop <-chan struct{}) error
 	go func() { done <- f.Error() }()
 	select {
 	case err := <-done:
-		return err
-	case <-stop: // raft can leave it unanswered
-		return errNodeClosing
+		return translate(err)
+	case <-ctx.Done():
+		return translate(context.Cause(ctx))
+	case <-n.stop: // raft can leave it unanswered
+		return translate(raft.ErrRaftShutdown)
 	}
 }
 
@@ -230,12 +276,12 @@ func (n *Node) alive(id raftID) bool {
 	return id == n.self || (n.mesh.link(id) != nil && time.Since(n.mesh.lastHeard(id)) < n.cfg.tuning.peerTimeout)
 }
 
-// quiet is for how long nothing was heard of a node, in this leadership.
+// quiet is for how long nothing was heard of a member, in this leadership.
 func (n *Node) quiet(id raftID, office *leadership) time.Duration {
 	if id == n.self {
 		return 0
 	}
-	return min(time.Since(n.mesh.lastHeard(id)), time.Since(office.since))
+	return min(n.mesh.quiet(id), time.Since(office.since))
 }
 
 // objection says why a node cannot be taken in now, "" where it can, and whether

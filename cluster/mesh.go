@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,11 +20,15 @@ type mesh struct {
 	dialing map[raftID]bool
 	views   map[raftID]peerView
 	last    map[raftID]time.Time // when something was heard of a node
+	since   map[raftID]time.Time // when it was first seen to be a member
 	wg      sync.WaitGroup
 }
 
 func newMesh(n *Node) *mesh {
-	return &mesh{n: n, links: make(map[raftID]*link), dialing: make(map[raftID]bool), views: make(map[raftID]peerView), last: make(map[raftID]time.Time)}
+	return &mesh{
+		n: n, links: make(map[raftID]*link), dialing: make(map[raftID]bool), views: make(map[raftID]peerView),
+		last: make(map[raftID]time.Time), since: make(map[raftID]time.Time),
+	}
 }
 
 const linkDialTimeout = time.Second
@@ -80,7 +86,9 @@ func (m *mesh) dial(id raftID, lost bool) {
 	go func() {
 		defer m.wg.Done()
 		<-l.done
-		m.want(id)
+		if slices.Contains(m.n.others(false), id) {
+			m.want(id)
+		}
 	}()
 }
 
@@ -116,7 +124,9 @@ func (m *mesh) run(stop <-chan struct{}) {
 	tick := time.NewTicker(m.n.cfg.tuning.pingInterval)
 	defer tick.Stop()
 	for {
-		for _, id := range m.n.others(false) {
+		members := m.n.others(false)
+		m.keep(members)
+		for _, id := range members {
 			l := m.link(id)
 			switch {
 			case l == nil:
@@ -135,6 +145,34 @@ func (m *mesh) run(stop <-chan struct{}) {
 	}
 }
 
+// keep begins to watch new members, and forgets those that are none any more.
+func (m *mesh) keep(members []raftID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, id := range members {
+		if m.since[id].IsZero() {
+			m.since[id] = time.Now()
+		}
+	}
+	left := func(id raftID, _ time.Time) bool { return !slices.Contains(members, id) }
+	maps.DeleteFunc(m.since, left)
+	maps.DeleteFunc(m.last, left)
+	maps.DeleteFunc(m.views, func(id raftID, _ peerView) bool { return !slices.Contains(members, id) })
+}
+
+// quiet is for how long nothing was heard of a member.
+func (m *mesh) quiet(id raftID) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case !m.last[id].IsZero():
+		return time.Since(m.last[id])
+	case !m.since[id].IsZero():
+		return time.Since(m.since[id])
+	}
+	return 0
+}
+
 func (m *mesh) close() {
 	m.mu.Lock()
 	m.stopped = true
@@ -149,13 +187,18 @@ func (m *mesh) close() {
 	m.wg.Wait()
 }
 
+// configured are the servers of raft's latest configuration, which may not be
+// committed yet.
+func (n *Node) configured() []raft.Server {
+	if r := n.raft.Load(); r != nil {
+		return r.GetConfiguration().Configuration().Servers
+	}
+	return nil
+}
+
 // others returns the other members, or only those that vote.
 func (n *Node) others(votersOnly bool) (ids []raftID) {
-	r := n.raft.Load()
-	if r == nil {
-		return nil
-	}
-	for _, s := range r.GetConfiguration().Configuration().Servers {
+	for _, s := range n.configured() {
 		if id := raftID(s.ID); id != n.self && (!votersOnly || s.Suffrage == raft.Voter) {
 			ids = append(ids, id)
 		}

@@ -87,6 +87,8 @@ var (
 	descHashHi  = desc("state_hash_high", "Upper 32 bits of that digest. Nodes that differ at the same index have different states.")
 	descHashLo  = desc("state_hash_low", "Lower 32 bits of that digest.")
 	descFull    = desc("disk_full", "1 where the disk is so full that a leader refuses writes.")
+	descMember  = desc("member_reachable", "1 where this node has heard of the member just now.", "member")
+	descMayFail = desc("voters_may_fail", "How many more voters the cluster can lose and go on, as this node sees it.")
 	descDepth   = desc("queue_messages", "Messages in a queue, by state.", "spool", "queue", "state")
 	descOldest  = desc("queue_oldest_message_age_seconds", "Age of the oldest message of a queue.", "spool", "queue")
 	descKeys    = desc("queue_dedup_keys", "Keys that a queue remembers.", "spool", "queue")
@@ -98,7 +100,7 @@ const maxQueuesReported = 1000
 
 // Describe implements prometheus.Collector.
 func (c stateCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descTerm, descLeader, descKnown, descApplied, descCommit, descHashAt, descHashHi, descHashLo, descFull, descDepth, descOldest, descKeys, descOmitted} {
+	for _, d := range []*prometheus.Desc{descTerm, descLeader, descKnown, descApplied, descCommit, descHashAt, descHashHi, descHashLo, descFull, descMember, descMayFail, descDepth, descOldest, descKeys, descOmitted} {
 		ch <- d
 	}
 }
@@ -108,12 +110,12 @@ func (c stateCollector) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	flag := func(d *prometheus.Desc, on bool) {
+	flag := func(d *prometheus.Desc, on bool, labels ...string) {
 		v := 0.0
 		if on {
 			v = 1
 		}
-		gauge(d, v)
+		gauge(d, v, labels...)
 	}
 	s := c.n.Status()
 	gauge(descTerm, float64(s.Term))
@@ -127,7 +129,22 @@ func (c stateCollector) Collect(ch chan<- prometheus.Metric) {
 		gauge(descHashLo, float64(sample.Hash&(1<<32-1)))
 	}
 	flag(descFull, s.DiskFull)
+	c.members(gauge, flag)
 	c.queues(s.NowMs, gauge)
+}
+
+func (c stateCollector) members(gauge func(*prometheus.Desc, float64, ...string), flag func(*prometheus.Desc, bool, ...string)) {
+	o := c.n.ownView()
+	gauge(descMayFail, float64(o.MayFail))
+	reachable := make(map[string]bool) // by name: one can be there twice while it is replaced
+	for _, m := range o.Members {
+		if m.Role != RoleJoining {
+			reachable[m.Name] = reachable[m.Name] || m.Reachable
+		}
+	}
+	for name, on := range reachable {
+		flag(descMember, on, name)
+	}
 }
 
 func (c stateCollector) queues(nowMs int64, gauge func(*prometheus.Desc, float64, ...string)) {

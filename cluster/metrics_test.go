@@ -45,6 +45,7 @@ func TestCollectors(t *testing.T) {
 	}
 	for id, want := range map[string]float64{
 		"raft_is_leader": 1, "raft_leader_known": 1, "disk_full": 0, "state_divergences_total": 0, "queues_omitted": 0,
+		"member_reachable a": 1, "voters_may_fail": 0,
 		"queue_messages q default pending": 1, "queue_messages q default visible": 0, "queue_dedup_keys q default": 1,
 		"state_hash_index": hashEvery, "state_hash_high": 0xfedcba98, "state_hash_low": 0x76543210,
 	} {

@@ -58,7 +58,7 @@ func TestNothingLostNothingTwice(t *testing.T) {
 				c.fabric.cut(victim, o)
 			}
 		case 3:
-			_ = c.nodes[victim].TransferLeadership(t.Context())
+			_ = c.nodes[victim].handOver(t.Context(), anybody)
 		}
 		time.Sleep(time.Duration(500+random.IntN(1500)) * time.Millisecond)
 		c.fabric.heal()

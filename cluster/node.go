@@ -32,6 +32,7 @@ type Node struct {
 	discovery Discovery
 
 	replica   *replica
+	agreed    *raftFSM
 	batcher   *batcher
 	forwarder *forwarder
 	waits     *waits
@@ -49,8 +50,9 @@ type Node struct {
 	ended         bool         // raft is not to be started any more
 	waiting       atomic.Value // string: why this node is in no cluster yet
 	settled       atomic.Bool  // it has noted that it is in one
-	removed       atomic.Int64 // when a leader said that it is not, Unix nanoseconds
+	removed       atomic.Bool  // it is in none any more, for good
 	applicants    *applicants
+	changing      chan struct{} // held by whoever changes the members
 	caughtUp      atomic.Bool
 	diverged      atomic.Int64 // when that was last logged, Unix nanoseconds
 	heavyReads    chan struct{}
@@ -82,7 +84,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	}
 	n := &Node{
 		cfg: cfg, log: cfg.Logger, hlog: raftLogger(cfg.Logger), metrics: newNodeMetrics(),
-		silence: make(chan bool, 1), heavyReads: make(chan struct{}, maxHeavyReads),
+		silence: make(chan bool, 1), heavyReads: make(chan struct{}, maxHeavyReads), changing: make(chan struct{}, 1),
 		closing: make(chan struct{}), empty: make(chan struct{}), servers: make(map[*server]struct{}),
 		failed: make(chan error, 1), stop: make(chan struct{}),
 	}
@@ -90,6 +92,10 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	n.waiting.Store("")
 	hooks := storageHooks{fsync: n.metrics.fsynced, leads: n.isLeader, silence: n.keepSilent, fatal: n.fail, stop: n.stop}
 	if n.store, err = openStorage(&n.cfg, hooks, n.hlog); err != nil {
+		return nil, err
+	}
+	if err := n.store.id.ended(cfg.DataDir); err != nil {
+		n.store.close()
 		return nil, err
 	}
 	n.self = n.store.id.raftID()
@@ -112,6 +118,7 @@ func (n *Node) build() {
 		clusterID: n.clusterID, clock: n.cfg.Clock, log: n.log, fatal: n.fail, m: fsm.New(),
 		flushed: n.store.log.late.await, applied: func(b *fsm.Batch) { n.waits.applied(b) }, persisted: n.metrics.snapshotted,
 	}
+	n.agreed = newRaftFSM(n.replica, func() ([]*raft.SnapshotMeta, error) { return n.store.snapshots.List() }, n.dropped)
 	n.batcher.raft, n.batcher.nowMs, n.batcher.full, n.batcher.observe = n.raft.Load, n.replica.nowMs, n.disk.full.Load, n.metrics.committed
 	n.forwarder = &forwarder{leader: n.leaderLink, sent: func(k int) { n.metrics.forwardedOut.Add(float64(k)) }}
 	n.waits = newWaits(n.replica.receivable, n.replica.queueName, t.turnTimeout)
@@ -227,7 +234,7 @@ func (n *Node) run(exists bool) error {
 	n.wg.Add(2)
 	go n.lead(r)
 	go n.watchLeader(r)
-	for _, f := range []func(<-chan struct{}){n.mesh.run, n.waits.run, n.disk.run, n.store.watch.run, n.advanceTime, n.watchClock, n.watchSpace, n.keepMembers, n.takeSnapshots} {
+	for _, f := range []func(<-chan struct{}){n.mesh.run, n.waits.run, n.disk.run, n.store.watch.run, n.advanceTime, n.watchClock, n.watchSpace, n.keepMembers, n.watchMembers, n.takeSnapshots} {
 		n.background(func() { f(n.stop) })
 	}
 	if !n.settled.Load() {
@@ -281,7 +288,7 @@ func (n *Node) startRaft(exists bool) (*raft.Raft, error) {
 			return nil, err
 		}
 	}
-	r, err := raft.NewRaft(conf, n.replica, n.store.cache, n.store.stable, n.store.snapshots, n.transport)
+	r, err := raft.NewRaft(conf, n.agreed, n.store.cache, n.store.stable, n.store.snapshots, n.transport)
 	if failed := n.replica.err(); failed != nil {
 		err = damagedError{n.store.newestPath(), "it cannot be restored", failed}
 	}
@@ -320,41 +327,15 @@ func (n *Node) background(f func()) {
 	}()
 }
 
-// enter admits a call, unless the node is closing.
-func (n *Node) enter() bool {
-	n.gateMu.Lock()
-	defer n.gateMu.Unlock()
-	if !n.shut {
-		n.active++
-	}
-	return !n.shut
-}
-
-func (n *Node) exit() {
-	n.gateMu.Lock()
-	defer n.gateMu.Unlock()
-	n.active--
-	if n.shut && n.active == 0 {
-		close(n.empty)
-	}
-}
-
-// shutGate lets no new call in.
-func (n *Node) shutGate() {
-	n.gateMu.Lock()
-	defer n.gateMu.Unlock()
-	if n.shut {
-		return
-	}
-	n.shut = true
-	close(n.closing)
-	if n.active == 0 {
-		close(n.empty)
-	}
-}
-
 // fail gives the node up: it serves nobody any more and waits to be shut down.
 func (n *Node) fail(err error) {
+	if n.giveUp(err) {
+		n.log.Error("this node has failed", "error", err)
+	}
+}
+
+// giveUp is fail without a word. It reports whether this was the first time.
+func (n *Node) giveUp(err error) (first bool) {
 	n.hasFailed.Store(true)
 	n.shutGate()
 	if n.stream != nil {
@@ -362,8 +343,9 @@ func (n *Node) fail(err error) {
 	}
 	select {
 	case n.failed <- err:
-		n.log.Error("this node has failed", "error", err)
+		return true
 	default: // the first error counts
+		return false
 	}
 }
 

@@ -153,7 +153,7 @@ func TestWaitSurvivesHandover(t *testing.T) {
 	old := c.leader()
 	ch := receiving(t.Context(), old, "q")
 	waiting(t, fixed(old), "q", 1)
-	if err := old.TransferLeadership(within(t)); err != nil {
+	if err := old.handOver(within(t), anybody); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "another node leads", func() bool { return c.leader() != old })

@@ -87,6 +87,8 @@ func (s *server) handle(f frame) error {
 		return s.ping(f)
 	case frameJoin:
 		return s.join(f)
+	case frameAdmin:
+		return s.administer(f)
 	default:
 		return errBadFrame
 	}

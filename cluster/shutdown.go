@@ -8,10 +8,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-const (
-	drainTime    = 2 * time.Second // for calls that are under way at shutdown
-	handoverTime = 2 * time.Second
-)
+const drainTime = 2 * time.Second // for calls that are under way at shutdown
 
 // Shutdown refuses new calls, finishes those under way, hands leadership over
 // and stops. It waits no longer than ctx allows, except for what is quick.
@@ -32,7 +29,7 @@ func (n *Node) shutdown(ctx context.Context) error {
 	n.runMu.Unlock()
 	r := n.raft.Load()
 	if r != nil && r.State() == raft.Leader && len(n.voters()) > 0 && !n.hasFailed.Load() {
-		if err := n.TransferLeadership(ctx); err != nil {
+		if err := n.handOver(ctx, anybody); err != nil {
 			n.log.Warn("leadership was not handed over", "error", err)
 		}
 		n.sayGoodbye(ctx)
@@ -67,22 +64,75 @@ func (n *Node) shutdown(ctx context.Context) error {
 	return errors.Join(hung, err)
 }
 
+// enter admits a call, unless the node is closing.
+func (n *Node) enter() bool {
+	n.gateMu.Lock()
+	defer n.gateMu.Unlock()
+	if !n.shut {
+		n.active++
+	}
+	return !n.shut
+}
+
+func (n *Node) exit() {
+	n.gateMu.Lock()
+	defer n.gateMu.Unlock()
+	n.active--
+	if n.shut && n.active == 0 {
+		close(n.empty)
+	}
+}
+
+// shutGate lets no new call in.
+func (n *Node) shutGate() {
+	n.gateMu.Lock()
+	defer n.gateMu.Unlock()
+	if n.shut {
+		return
+	}
+	n.shut = true
+	close(n.closing)
+	if n.active == 0 {
+		close(n.empty)
+	}
+}
+
 const (
 	goodbyeTime = time.Second
 	lingerTime  = 200 * time.Millisecond
+	lingerLook  = 5 * time.Millisecond
 )
 
 // sayGoodbye goes on answering the followers until they are likely to know the
 // next leader: what one sends into a connection that is then closed has an
 // unknown outcome for it.
 func (n *Node) sayGoodbye(ctx context.Context) {
-	for end := time.Now().Add(goodbyeTime); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
-		if id := n.leaderID(); id != "" && id != n.self {
-			break
-		}
+	known, cancel := context.WithTimeout(ctx, goodbyeTime)
+	defer cancel()
+	n.awaitSuccessor(known)
+	select {
+	case <-time.After(lingerTime):
+	case <-ctx.Done():
 	}
-	for end := time.Now().Add(lingerTime); ; time.Sleep(5 * time.Millisecond) {
-		if ctx.Err() != nil || (time.Now().After(end) && (n.answered() || time.Now().After(end.Add(goodbyeTime)))) {
+	over, cancel := context.WithTimeout(ctx, goodbyeTime)
+	defer cancel()
+	look := time.NewTicker(lingerLook)
+	defer look.Stop()
+	for over.Err() == nil && !n.answered() {
+		<-look.C
+	}
+}
+
+// awaitSuccessor waits until another node leads, as far as this one knows.
+func (n *Node) awaitSuccessor(ctx context.Context) {
+	for {
+		changed := n.leaderChanged.wait()
+		if id := n.leaderID(); id != "" && id != n.self {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
 			return
 		}
 	}
@@ -122,58 +172,5 @@ func (n *Node) within(ctx context.Context, what string, f func()) error {
 		return nil
 	case <-ctx.Done():
 		return errors.New(what + " did not stop in time")
-	}
-}
-
-var errNoSuccessor = errors.New("no other node is there to lead")
-
-// TransferLeadership hands leadership to the voter that is furthest along.
-func (n *Node) TransferLeadership(ctx context.Context) error {
-	return n.handOver(ctx, func(peerView) bool { return true })
-}
-
-// handOver hands leadership to the best voter that is fit for it.
-func (n *Node) handOver(ctx context.Context, fit func(peerView) bool) error {
-	var to raftID
-	var last uint64
-	for _, id := range n.voters() {
-		if v, ok := n.mesh.view(id); ok && n.mesh.link(id) != nil && fit(v) && (to == "" || v.Last > last) {
-			to, last = id, v.Last
-		}
-	}
-	r := n.raft.Load()
-	if r == nil || to == "" {
-		return errNoSuccessor
-	}
-	n.log.Info("handing leadership over", "to", to)
-	resume := n.pause(ctx)
-	defer resume()
-	done := make(chan error, 1)
-	go func() { done <- r.LeadershipTransferToServer(raft.ServerID(to), raft.ServerAddress(to)).Error() }()
-	select {
-	case err := <-done:
-		return err
-	case <-time.After(handoverTime):
-		return errors.New("the handover took too long")
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// pause has the leader refuse commands and finish those in flight, which would
-// otherwise have an unknown outcome when the lead goes. The function it returns
-// has it accept commands again where it still leads.
-func (n *Node) pause(ctx context.Context) (resume func()) {
-	office := n.office.Load()
-	n.batcher.serve(false)
-	for end := time.Now().Add(handoverTime / 2); !n.batcher.idle() && time.Now().Before(end) && ctx.Err() == nil; {
-		time.Sleep(time.Millisecond)
-	}
-	return func() {
-		n.officeMu.Lock()
-		defer n.officeMu.Unlock()
-		if office != nil && n.office.Load() == office {
-			n.batcher.serve(true)
-		}
 	}
 }

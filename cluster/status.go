@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"errors"
-	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -38,7 +37,7 @@ func (n *Node) Status() Status {
 		return s
 	}
 	s.State, s.Term, s.CommitIndex, s.LastIndex = r.State().String(), r.CurrentTerm(), r.CommitIndex(), r.LastIndex()
-	for _, server := range r.GetConfiguration().Configuration().Servers {
+	for _, server := range n.configured() {
 		if server.Suffrage == raft.Voter {
 			s.Voters = append(s.Voters, raftID(server.ID).node())
 		}
@@ -56,14 +55,13 @@ var (
 	errNoSecret    = errors.New("this node has not received the cluster's state yet")
 	errStarting    = errors.New("this node is starting")
 	errNodeClosing = errors.New("this node is shutting down")
-	errRemoved     = errors.New("this node is not part of the cluster any more: another node has taken its place under its id. " +
-		"Stop it, move its data directory away, and start it with an empty one under an id of its own, if it is still needed")
 )
-
-const removedFor = 10 * time.Second // after which a leader's word that is not repeated is forgotten
 
 // Ready is nil where this node can serve, else why it cannot, for people.
 func (n *Node) Ready() error {
+	if n.removed.Load() {
+		return ErrRemoved
+	}
 	select {
 	case <-n.closing:
 		return errNodeClosing
@@ -74,9 +72,6 @@ func (n *Node) Ready() error {
 		return errors.New(why)
 	case n.raft.Load() == nil:
 		return errStarting
-	}
-	if time.Since(time.Unix(0, n.removed.Load())) < removedFor {
-		return errRemoved
 	}
 	if _, ok := n.Sealer(); !ok {
 		return errNoSecret

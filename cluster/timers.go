@@ -108,7 +108,7 @@ func (n *Node) watchClock(stop <-chan struct{}) {
 		}
 		off = 0
 		n.log.Error("the clock of this leader is far from that of the others: check time synchronisation", "offset", offset)
-		err := n.handOver(context.Background(), func(v peerView) bool { return (v.offset - offset).Abs() <= n.cfg.tuning.clockLimit })
+		err := n.handOver(context.Background(), func(_ raftID, v peerView) bool { return (v.offset - offset).Abs() <= n.cfg.tuning.clockLimit })
 		if err != nil {
 			n.log.Warn("leadership was not handed over", "error", err)
 		}
@@ -129,7 +129,7 @@ func (n *Node) watchSpace(stop <-chan struct{}) {
 		if !n.disk.full.Load() || n.office.Load() == nil {
 			continue
 		}
-		err := n.handOver(context.Background(), func(v peerView) bool {
+		err := n.handOver(context.Background(), func(_ raftID, v peerView) bool {
 			return !v.Full && time.Since(v.at) < n.cfg.tuning.peerTimeout
 		})
 		if err != nil && err != errNoSuccessor {

@@ -22,28 +22,53 @@ const (
 
 // batcher turns the commands that reach the leader into log entries. One entry
 // is in flight at a time; what comes meanwhile makes the next one.
+//
+// It has no goroutine of its own: whoever brings a command, or the end of the
+// entry before, proposes the next one, since to wake another goroutine for it
+// would cost more than the work.
 type batcher struct {
 	raft    func() *raft.Raft
 	nowMs   func() int64
 	full    func() bool // of the disk
 	observe func(commands int, took time.Duration)
 
-	mu    sync.Mutex
-	open  bool
-	queue []*item
-	bytes int
-	keys  *keySet
-	tick  bool // an entry is wanted, also without commands
+	mu      sync.Mutex
+	running bool // entries are proposed
+	open    bool // commands are taken
+	queue   []*item
+	bytes   int
+	keys    *keySet
+	tick    bool      // an entry is wanted, also without commands
+	flying  *proposal // nil: none is in flight
+	wanted  int       // commands that the next entry is held for
+	held    *time.Timer
+	lastMs  int64 // the latest stamp
 
-	lastMs   int64 // the latest stamp
-	kick     chan struct{}
 	stop     chan struct{}
-	done     chan struct{}
-	inFlight atomic.Int64 // commands
+	awaiting sync.WaitGroup
+}
+
+// proposal is an entry in flight.
+type proposal struct {
+	items []*item
+	entry atomic.Pointer[byte] // where its bytes are
+	begun time.Time
+	ended atomic.Bool
 }
 
 func newBatcher() *batcher {
-	return &batcher{keys: newKeySet(), kick: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+	b := &batcher{keys: newKeySet(), stop: make(chan struct{})}
+	b.held = time.AfterFunc(time.Hour, b.release)
+	b.held.Stop()
+	return b
+}
+
+// start has commands proposed.
+func (b *batcher) start() {
+	b.mu.Lock()
+	b.running = true
+	b.mu.Unlock()
+	b.step()
 }
 
 // serve opens the batcher when this node has taken the lead, and shuts it when
@@ -100,18 +125,11 @@ func (b *batcher) submit(items ...*item) {
 		}
 	}
 	b.mu.Unlock()
-	b.wake()
+	b.step()
 	for _, r := range refused {
 		if r.item.take() {
 			r.item.settle(r.result, r.err)
 		}
-	}
-}
-
-func (b *batcher) wake() {
-	select {
-	case b.kick <- struct{}{}:
-	default:
 	}
 }
 
@@ -120,62 +138,54 @@ func (b *batcher) advance() {
 	b.mu.Lock()
 	b.tick = b.open
 	b.mu.Unlock()
-	b.wake()
+	b.step()
 }
 
-func (b *batcher) run() {
-	defer close(b.done)
-	for {
-		select {
-		case <-b.kick:
-		case <-b.stop:
-			return
-		}
-		for last := 0; ; {
-			b.hold(last)
-			items, tick := b.take()
-			if len(items) == 0 && !tick {
-				break
-			}
-			b.propose(items)
-			last = len(items)
-		}
-	}
-}
-
-// hold waits a moment for the callers of the last batch to come back, so that
-// they share an entry again. A lone caller is never held.
-func (b *batcher) hold(last int) {
-	if last < 2 {
+// step proposes the next entry, unless there is nothing to propose, one is in
+// flight, or more commands are waited for.
+func (b *batcher) step() {
+	b.mu.Lock()
+	if !b.running || b.flying != nil || len(b.queue) < b.wanted {
+		b.mu.Unlock()
 		return
 	}
-	want := last - last/8
-	var timer *time.Timer
-	for {
-		b.mu.Lock()
-		have := len(b.queue)
+	b.unhold()
+	items, tick := b.take()
+	if len(items) == 0 && !tick {
 		b.mu.Unlock()
-		if have >= want {
-			return
-		}
-		if timer == nil {
-			timer = time.NewTimer(holdTime)
-			defer timer.Stop()
-		}
-		select {
-		case <-b.kick:
-		case <-timer.C:
-			return
-		case <-b.stop:
-			return
-		}
+		return
 	}
+	p := &proposal{items: items, begun: time.Now()}
+	b.flying = p
+	b.awaiting.Add(1)
+	b.mu.Unlock()
+	b.propose(p)
+}
+
+// hold has the next entry wait a moment for the callers of the last one to come
+// back, so that they share one again. A lone caller is never held.
+func (b *batcher) hold(last int) {
+	if last > 1 {
+		b.wanted = last - last/8
+		b.held.Reset(holdTime)
+	}
+}
+
+func (b *batcher) unhold() {
+	b.wanted = 0
+	b.held.Stop()
+}
+
+// release ends the hold.
+func (b *batcher) release() {
+	b.mu.Lock()
+	b.wanted = 0
+	b.mu.Unlock()
+	b.step()
 }
 
 // take removes the commands of the next entry from the queue.
 func (b *batcher) take() (items []*item, tick bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	size, n := 0, 0
 	for ; n < len(b.queue) && len(items) < maxBatchCommands; n++ {
 		i := b.queue[n]
@@ -194,23 +204,70 @@ func (b *batcher) take() (items []*item, tick bool) {
 	if b.queue = b.queue[n:]; len(b.queue) == 0 {
 		b.queue = nil
 	}
-	b.inFlight.Store(int64(len(items)))
 	tick, b.tick = b.tick, false
 	return items, tick
 }
 
-// propose puts one entry into the log and settles its commands.
-func (b *batcher) propose(items []*item) {
+// propose puts an entry into the log.
+func (b *batcher) propose(p *proposal) {
 	size := 16
-	cmds := make([]fsm.Command, len(items))
-	for n, i := range items {
+	cmds := make([]fsm.Command, len(p.items))
+	for n, i := range p.items {
 		cmds[n] = *i.cmd
 		size += i.bytes() + 64
 	}
-	start := time.Now()
-	results, err := b.commit(cmds, size)
-	b.observe(len(items), time.Since(start))
-	for n, i := range items {
+	r := b.raft()
+	if r == nil {
+		b.awaiting.Done()
+		b.end(p, nil, errNotLeader)
+		return
+	}
+	data := b.encode(cmds, size)
+	p.entry.Store(&data[0])
+	f := r.Apply(data, enqueueTimeout)
+	go func() {
+		defer b.awaiting.Done()
+		a, err := b.outcome(f)
+		if err == nil && len(a.results) != len(p.items) {
+			err = unknown("the machine answered another number of commands")
+		}
+		if err != nil {
+			b.end(p, nil, err)
+		} else {
+			b.end(p, a.results, nil)
+		}
+	}()
+}
+
+// encode stamps a batch. Raft keeps the bytes, so they are made anew each time.
+func (b *batcher) encode(cmds []fsm.Command, size int) []byte {
+	b.mu.Lock()
+	b.lastMs = max(b.lastMs, b.nowMs())
+	stamp := b.lastMs
+	b.mu.Unlock()
+	return fsm.AppendBatch(make([]byte, 0, size), fsm.Batch{NowMs: stamp, Commands: cmds})
+}
+
+// applied ends the entry in flight as soon as the machine has applied it. Its
+// future would tell the same, two goroutines later.
+func (b *batcher) applied(data []byte, results []fsm.Result) {
+	b.mu.Lock()
+	p := b.flying
+	b.mu.Unlock()
+	// Raft hands the machine of the proposer the very bytes that were proposed.
+	if p != nil && len(results) == len(p.items) && len(data) > 0 && &data[0] == p.entry.Load() {
+		b.end(p, results, nil)
+	}
+}
+
+// end settles the commands of an entry and proposes the next. The first to know
+// the outcome ends it.
+func (b *batcher) end(p *proposal, results []fsm.Result, err error) {
+	if !p.ended.CompareAndSwap(false, true) {
+		return
+	}
+	b.observe(len(p.items), time.Since(p.begun))
+	for n, i := range p.items {
 		i.leave()
 		if err != nil {
 			i.settle(fsm.Result{}, err)
@@ -218,32 +275,23 @@ func (b *batcher) propose(items []*item) {
 			i.settle(results[n], nil)
 		}
 	}
-	b.inFlight.Store(0)
-}
-
-func (b *batcher) commit(cmds []fsm.Command, size int) ([]fsm.Result, error) {
-	a, err := b.apply(cmds, size)
-	if err != nil {
-		return nil, err
-	}
-	if len(a.results) != len(cmds) {
-		return nil, unknown("the machine answered another number of commands")
-	}
-	return a.results, nil
-}
-
-// apply proposes one entry and waits for its outcome. Raft keeps the encoded
-// bytes, so the buffer is made anew each time.
-func (b *batcher) apply(cmds []fsm.Command, size int) (*appliedBatch, error) {
 	b.mu.Lock()
-	b.lastMs = max(b.lastMs, b.nowMs())
-	stamp := b.lastMs
+	b.flying = nil
+	b.hold(len(p.items))
 	b.mu.Unlock()
+	b.step()
+}
+
+// apply proposes an entry beside those of the batcher and waits for its outcome.
+func (b *batcher) apply(cmds []fsm.Command, size int) (*appliedBatch, error) {
 	r := b.raft()
 	if r == nil {
 		return nil, errNotLeader
 	}
-	f := r.Apply(fsm.AppendBatch(make([]byte, 0, size), fsm.Batch{NowMs: stamp, Commands: cmds}), enqueueTimeout)
+	return b.outcome(r.Apply(b.encode(cmds, size), enqueueTimeout))
+}
+
+func (b *batcher) outcome(f raft.ApplyFuture) (*appliedBatch, error) {
 	if err := b.await(f); err != nil {
 		return nil, translate(err)
 	}
@@ -279,11 +327,15 @@ func (b *batcher) await(f raft.Future) error {
 func (b *batcher) idle() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.queue) == 0 && b.inFlight.Load() == 0
+	return len(b.queue) == 0 && b.flying == nil
 }
 
 func (b *batcher) close() {
 	b.serve(false)
+	b.mu.Lock()
+	b.running = false
+	b.unhold()
+	b.mu.Unlock()
 	close(b.stop)
-	<-b.done
+	b.awaiting.Wait()
 }

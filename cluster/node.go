@@ -116,7 +116,8 @@ func (n *Node) build() {
 	n.batcher = newBatcher()
 	n.replica = &replica{
 		clusterID: n.clusterID, clock: n.cfg.Clock, log: n.log, fatal: n.fail, m: fsm.New(),
-		flushed: n.store.log.late.await, applied: func(b *fsm.Batch) { n.waits.applied(b) }, persisted: n.metrics.snapshotted,
+		flushed: n.store.log.late.await, applied: func(b *fsm.Batch) { n.waits.applied(b) }, answered: n.batcher.applied,
+		persisted: n.metrics.snapshotted,
 	}
 	n.agreed = newRaftFSM(n.replica, func() ([]*raft.SnapshotMeta, error) { return n.store.snapshots.List() }, n.dropped)
 	n.batcher.raft, n.batcher.nowMs, n.batcher.full, n.batcher.observe = n.raft.Load, n.replica.nowMs, n.disk.full.Load, n.metrics.committed
@@ -240,7 +241,7 @@ func (n *Node) run(exists bool) error {
 	if !n.settled.Load() {
 		n.background(n.becomeMember)
 	}
-	go n.batcher.run()
+	n.batcher.start()
 	return nil
 }
 

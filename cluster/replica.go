@@ -21,9 +21,10 @@ type replica struct {
 	clock     func() time.Time
 	log       *slog.Logger
 	fatal     func(error)
-	flushed   func(index uint64)                    // waits until an entry of the log is on this node's disk
-	applied   func(*fsm.Batch)                      // after each batch, without the lock
-	persisted func(bytes int64, took time.Duration) // after each snapshot
+	flushed   func(index uint64)                       // waits until an entry of the log is on this node's disk
+	applied   func(*fsm.Batch)                         // after each batch, without the lock
+	answered  func(entry []byte, results []fsm.Result) // after applied
+	persisted func(bytes int64, took time.Duration)    // after each snapshot
 	hashes    hashRing
 
 	index atomic.Uint64 // of the last batch applied, or of the snapshot
@@ -68,6 +69,7 @@ func (r *replica) Apply(l *raft.Log) any {
 		return err
 	}
 	r.applied(&b)
+	r.answered(l.Data, results)
 	return &appliedBatch{l.Term, results}
 }
 

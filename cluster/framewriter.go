@@ -3,6 +3,7 @@ package cluster
 import (
 	"net"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -14,33 +15,123 @@ const (
 
 // frameWriter writes frames to a connection in order, several in one write where
 // several wait. It knows of each whether any byte of it may have left.
+//
+// Whoever brings a frame writes it, as far as the connection takes it without
+// waiting, since waking a goroutine for it costs more than the write; the rest is
+// for the goroutine of run.
 type frameWriter struct {
 	conn net.Conn
+	raw  syscall.RawConn // nil: the connection cannot be asked not to wait
 
 	mu     sync.Mutex
 	queue  []frame
-	busy   bool // writing
+	by     writing
 	closed bool
-	kick   chan struct{}
+	kick   chan struct{} // there is something for run
+
+	// Of whoever writes.
+	buf []byte
+	out []byte // what is left of buf
 }
+
+// writing says who writes at the moment.
+type writing int
+
+const (
+	writtenByNobody writing = iota
+	writtenByPut
+	writtenByRun
+)
 
 func newFrameWriter(conn net.Conn) *frameWriter {
-	return &frameWriter{conn: conn, kick: make(chan struct{}, 1)}
+	w := &frameWriter{conn: conn, kick: make(chan struct{}, 1)}
+	if c, ok := conn.(syscall.Conn); ok {
+		if raw, err := c.SyscallConn(); err == nil {
+			w.raw = raw
+		}
+	}
+	return w
 }
 
-// put queues a frame. It reports false, and does not queue, once closed.
+// put queues a frame and does not wait. It reports false, and does not queue,
+// once closed.
 func (w *frameWriter) put(f frame) bool {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	if w.closed {
+		w.mu.Unlock()
 		return false
 	}
 	w.queue = append(w.queue, f)
+	direct := false
+	if w.by == writtenByNobody {
+		if direct = w.raw != nil; direct {
+			w.take(writtenByPut)
+		} else {
+			w.wake()
+		}
+	}
+	w.mu.Unlock()
+	if direct {
+		w.writeNow()
+	}
+	return true
+}
+
+// wake has run look. The lock is held, so that kick is not closed.
+func (w *frameWriter) wake() {
 	select {
 	case w.kick <- struct{}{}:
 	default:
 	}
+}
+
+// take makes ready what is to be written next, if anything is. The lock is held.
+func (w *frameWriter) take(by writing) bool {
+	size, n := 0, 0
+	for n < len(w.queue) && (n == 0 || size+len(w.queue[n].payload) <= coalesceBytes) {
+		size += frameHeadBytes + len(w.queue[n].payload)
+		n++
+	}
+	if n == 0 {
+		w.by = writtenByNobody
+		return false
+	}
+	w.by = by
+	if cap(w.buf) > writerLowWater {
+		w.buf = nil
+	}
+	w.buf = w.buf[:0]
+	for _, f := range w.queue[:n] {
+		w.buf = append(f.appendHead(w.buf), f.payload...)
+	}
+	w.out = w.buf
+	clear(w.queue[:n])
+	if w.queue = w.queue[n:]; len(w.queue) == 0 {
+		w.queue = nil
+	}
 	return true
+}
+
+// writeNow writes what the connection takes at once, and leaves the rest, or an
+// error, to run.
+func (w *frameWriter) writeNow() {
+	n := 0
+	err := w.raw.Write(func(fd uintptr) bool {
+		n, _ = syscall.Write(int(fd), w.out)
+		return true
+	})
+	if err == nil && n > 0 {
+		w.out = w.out[n:]
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.by = writtenByNobody
+	if len(w.out) > 0 {
+		w.by = writtenByRun
+	}
+	if !w.closed && (len(w.out) > 0 || len(w.queue) > 0) {
+		w.wake()
+	}
 }
 
 // close ends the writer and returns the frames of which no byte was written.
@@ -55,50 +146,50 @@ func (w *frameWriter) close() (unwritten []frame) {
 	return unwritten
 }
 
-// take removes the frames of the next write from the queue.
-func (w *frameWriter) take() (fs []frame) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	size, n := 0, 0
-	for n < len(w.queue) && (n == 0 || size+len(w.queue[n].payload) <= coalesceBytes) {
-		size += frameHeadBytes + len(w.queue[n].payload)
-		n++
-	}
-	fs = append(fs, w.queue[:n]...)
-	clear(w.queue[:n])
-	if w.queue = w.queue[n:]; len(w.queue) == 0 {
-		w.queue = nil
-	}
-	w.busy = n > 0
-	return fs
-}
-
 // idle reports whether everything has been written.
 func (w *frameWriter) idle() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.closed || (len(w.queue) == 0 && !w.busy)
+	return w.closed || (len(w.queue) == 0 && w.by == writtenByNobody)
 }
 
-// run writes until the writer is closed or a write fails.
+// run writes what could not be written at once, until the writer is closed or a
+// write fails.
 func (w *frameWriter) run() error {
-	var buf []byte
 	for range w.kick {
-		for fs := w.take(); len(fs) > 0; fs = w.take() {
-			buf = buf[:0]
-			for i := range fs {
-				buf = append(fs[i].appendHead(buf), fs[i].payload...)
-			}
-			if err := w.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		for w.more() {
+			if err := w.write(); err != nil {
 				return err
-			}
-			if _, err := w.conn.Write(buf); err != nil {
-				return err
-			}
-			if cap(buf) > writerLowWater {
-				buf = nil
 			}
 		}
 	}
 	return nil
+}
+
+// more reports whether there is something for run to write.
+func (w *frameWriter) more() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.by == writtenByPut: // wakes run where it leaves something
+		return false
+	case len(w.out) > 0:
+		return true
+	}
+	return w.take(writtenByRun)
+}
+
+// write writes all of out and waits for as long as it takes, within bounds.
+func (w *frameWriter) write() error {
+	if err := w.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return err
+	}
+	if _, err := w.conn.Write(w.out); err != nil {
+		return err
+	}
+	w.out = nil
+	if w.raw == nil {
+		return nil
+	}
+	return w.conn.SetWriteDeadline(time.Time{}) // it would hold for writes that do not wait, too
 }

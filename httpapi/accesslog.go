@@ -47,6 +47,9 @@ func (s *Server) logAccess(c *call, d time.Duration) {
 	if c.messageID.Message != 0 {
 		attrs = append(attrs, slog.String("messageId", formatID(c.messageID)))
 	}
+	if c.items != 0 {
+		attrs = append(attrs, slog.Int("items", c.items))
+	}
 	s.logger.LogAttrs(context.Background(), slog.LevelInfo, "request", attrs...)
 }
 

@@ -27,9 +27,12 @@ func formatTime(ms int64) string {
 
 func formatID(id fsm.MessageID) string {
 	var buf [41]byte
-	b := strconv.AppendUint(buf[:0], id.Queue, 10)
-	b = append(b, '-')
-	return string(strconv.AppendUint(b, id.Message, 10))
+	return string(appendID(buf[:0], id))
+}
+
+func appendID(b []byte, id fsm.MessageID) []byte {
+	b = append(strconv.AppendUint(b, id.Queue, 10), '-')
+	return strconv.AppendUint(b, id.Message, 10)
 }
 
 // set sets a header of the answer. The name must be in canonical form.

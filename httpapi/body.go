@@ -36,6 +36,10 @@ func (c *call) readBody() *problem {
 		if length > maxJSONBytes {
 			return problemTooLarge("body", maxJSONBytes)
 		}
+	case bodyBatch:
+		if length > maxBatchBytes {
+			return problemTooLarge("body", maxBatchBytes)
+		}
 	case bodyPayload:
 		if length > c.s.maxPayloadBytes {
 			return problemTooLarge("payload", c.s.maxPayloadBytes)
@@ -52,10 +56,12 @@ func (c *call) readBody() *problem {
 	case err != nil:
 		return problemShortBody
 	}
-	// buf is never written to again, so that it can become the string.
-	c.payload = unsafe.String(unsafe.SliceData(buf), len(buf))
+	c.payload = asString(buf)
 	return nil
 }
+
+// asString makes a string of bytes that are never written to again.
+func asString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // readExactly reads n bytes. Up to firstReadBytes it takes one allocation of
 // the exact size; beyond, the memory doubles with what has come.

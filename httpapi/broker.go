@@ -12,10 +12,16 @@ import (
 type Broker interface {
 	// Do proposes one command and waits for its result.
 	Do(ctx context.Context, c *fsm.Command) (fsm.Result, error)
+	// DoAll proposes commands together and waits for all. They are applied in
+	// their order, and each has an outcome of its own.
+	DoAll(ctx context.Context, cs []fsm.Command) []fsm.Outcome
 	// Receive grants the oldest visible message of the queue, waiting up to
 	// wait for one. The code is fsm.CodeEmpty where none came. Where ctx is over
 	// by the time of the grant, the grant is undone.
 	Receive(ctx context.Context, spool, queue string, wait time.Duration) (fsm.Result, error)
+	// ReceiveMany is Receive for up to count messages, of which all but the first
+	// have no more than maxBytes of payload together. It waits for one.
+	ReceiveMany(ctx context.Context, spool, queue string, count, maxBytes uint32, wait time.Duration) (fsm.Result, error)
 	// Read answers linearizably.
 	Read(ctx context.Context, q fsm.Query) (fsm.Answer, error)
 	// Sealer makes and opens tokens. It is not ok until this node has the

@@ -64,7 +64,28 @@ func (b *localBroker) Do(_ context.Context, c *fsm.Command) (fsm.Result, error) 
 	return b.apply(*c), nil
 }
 
+// DoAll applies all commands as one batch, as a leader mostly does.
+func (b *localBroker) DoAll(_ context.Context, cs []fsm.Command) []fsm.Outcome {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.index++
+	outs := make([]fsm.Outcome, len(cs))
+	for i, r := range b.machine.Apply(b.index, fsm.Batch{NowMs: b.nowMs, Commands: cs}) {
+		outs[i].Result = r
+	}
+	b.wakeLocked()
+	return outs
+}
+
 func (b *localBroker) Receive(ctx context.Context, spool, queue string, wait time.Duration) (fsm.Result, error) {
+	return b.receive(ctx, fsm.Command{Op: fsm.OpReceive, Spool: spool, Queue: queue}, wait)
+}
+
+func (b *localBroker) ReceiveMany(ctx context.Context, spool, queue string, count, maxBytes uint32, wait time.Duration) (fsm.Result, error) {
+	return b.receive(ctx, fsm.Command{Op: fsm.OpReceiveMany, Spool: spool, Queue: queue, Count: count, MaxBytes: maxBytes}, wait)
+}
+
+func (b *localBroker) receive(ctx context.Context, c fsm.Command, wait time.Duration) (fsm.Result, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	deadline := b.nowMs + wait.Milliseconds()
@@ -72,7 +93,7 @@ func (b *localBroker) Receive(ctx context.Context, spool, queue string, wait tim
 		if ctx.Err() != nil {
 			return fsm.Result{}, fsm.ErrNotApplied
 		}
-		r := b.applyLocked(fsm.Command{Op: fsm.OpReceive, Spool: spool, Queue: queue})
+		r := b.applyLocked(c)
 		if r.Code != fsm.CodeEmpty || b.noWait || b.nowMs >= deadline {
 			return r, nil
 		}
@@ -137,6 +158,15 @@ func (b *fakeBroker) Do(_ context.Context, c *fsm.Command) (fsm.Result, error) {
 	return plausible(b.result), b.err
 }
 
+// DoAll answers each command as Do would.
+func (b *fakeBroker) DoAll(ctx context.Context, cs []fsm.Command) []fsm.Outcome {
+	outs := make([]fsm.Outcome, len(cs))
+	for i := range cs {
+		outs[i].Result, outs[i].Err = b.Do(ctx, &cs[i])
+	}
+	return outs
+}
+
 // plausible fills in what every answer of a machine has.
 func plausible(r fsm.Result) fsm.Result {
 	if r.Code == fsm.CodeOK && r.ID == (fsm.MessageID{}) {
@@ -159,6 +189,14 @@ func (b *fakeBroker) Receive(ctx context.Context, _, _ string, _ time.Duration) 
 		return b.onWait(ctx)
 	}
 	return plausible(b.result), b.err
+}
+
+func (b *fakeBroker) ReceiveMany(ctx context.Context, spool, queue string, _, _ uint32, wait time.Duration) (fsm.Result, error) {
+	r, err := b.Receive(ctx, spool, queue, wait)
+	if r.Code == fsm.CodeOK && err == nil && len(r.Deliveries) == 0 {
+		r.Deliveries = []fsm.Delivery{{ID: r.ID, Moves: r.Moves, LeaseExpiresAtMs: r.LeaseExpiresAtMs, Payload: r.Payload}}
+	}
+	return r, err
 }
 
 func (b *fakeBroker) Read(_ context.Context, q fsm.Query) (fsm.Answer, error) {

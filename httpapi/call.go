@@ -46,6 +46,7 @@ type call struct {
 	problem   *problem
 	outcome   string // of an answer without a problem
 	messageID fsm.MessageID
+	items     int // of a batch
 	bytesIn   int64
 	bytesOut  int64
 

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/url"
@@ -83,6 +84,67 @@ func FuzzTokens(f *testing.F) {
 		w := do(newTestServer(t, b), "POST", spoolURL+"/ack", "", headerLease, text)
 		if genuine := text == sealed(fsm.Lease); (w.Code == 204) != genuine || (w.Code == 400) == genuine {
 			t.Fatalf("%q: %d", text, w.Code)
+		}
+	})
+}
+
+// FuzzBatches gives both encodings anything. What they take is within its bounds,
+// and the binary one takes one form only.
+func FuzzBatches(f *testing.F) {
+	items := []sentItem{{payload: "x", key: "k"}, {payload: "\xff", hash: "00112233445566778899aabbccddeeff", delay: 300}, {delay: 1e9}}
+	settles := []settledItem{{lease: "AAAA", op: "ack"}, {lease: "", op: "release", delay: 300}, {op: "none"}}
+	for _, body := range []string{jsonSends(items), binarySends(items), jsonSettles(settles), binarySettles(settles),
+		`{"items":[{"payload":"\ud83d\ude00"},{"payload":[{"]":"}"}]},5,null]}`, "\x01\x01\xe8\x07"} {
+		f.Add(body)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		for _, e := range []batchEncoding{jsonBatch{}, binaryBatch{}} {
+			sends, p := e.decodeSends(body, 100)
+			if (p == nil) != (len(sends) > 0 && len(sends) <= maxBatchItems) && p == nil {
+				t.Fatalf("%T: %d items", e, len(sends))
+			}
+			good := make([]sentItem, 0, len(sends))
+			for _, i := range sends {
+				if i.fault == nil && (i.delaySeconds > fsm.MaxDelaySeconds || len(i.payload) > 100 || !i.keyed && i.key != (fsm.Fingerprint{})) {
+					t.Fatalf("%T: %+v", e, i)
+				}
+				if i.fault == nil {
+					good = append(good, sentItem{payload: i.payload, delay: uint64(i.delaySeconds)})
+				}
+			}
+			if again, p := e.decodeSends(binarySends(good), 100); e == (binaryBatch{}) && len(good) > 0 && (p != nil || len(again) != len(good)) {
+				t.Fatalf("%+v", p)
+			}
+			settles, p := e.decodeSettles(body)
+			if p == nil && (len(settles) == 0 || len(settles) > maxBatchItems) {
+				t.Fatalf("%T: %d items", e, len(settles))
+			}
+			for _, i := range settles {
+				if i.fault == nil && (i.op == 0 || i.delaySeconds > fsm.MaxDelaySeconds || i.delaySeconds > 0 && i.op != fsm.OpRelease) {
+					t.Fatalf("%T: %+v", e, i)
+				}
+			}
+		}
+	})
+}
+
+// FuzzJSONText compares our reading of JSON strings with the standard library's,
+// which replaces what is no text.
+func FuzzJSONText(f *testing.F) {
+	for _, value := range []string{`""`, `"\u0041\n\/"`, `"\ud83d\ude00"`, `"\ud83d"`, "\"\xff\"", `"\ufffd"`, `5`} {
+		f.Add(value)
+	}
+	f.Fuzz(func(t *testing.T, value string) {
+		var want string
+		if !json.Valid([]byte(value)) || json.Unmarshal([]byte(value), &want) != nil || strings.TrimSpace(value) != value {
+			return
+		}
+		got, ok := jsonText(value)
+		if ok && got != want || !ok && value != "null" && !strings.Contains(want, "\ufffd") {
+			t.Fatalf("%q: %q, %v; want %q", value, got, ok, want)
+		}
+		if back, ok2 := jsonText(string(appendJSONText(nil, got))); ok && (!ok2 || back != got) {
+			t.Fatalf("%q is written as %q", got, appendJSONText(nil, got))
 		}
 	})
 }

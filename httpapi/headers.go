@@ -167,19 +167,19 @@ func (c *call) readDedup() *problem {
 		}
 		c.keyed, c.dedupKey = true, fsm.FingerprintOf(text)
 	case digestGiven:
-		if len(digest) != hex.EncodedLen(len(c.dedupKey)) {
-			return problemDedupHash()
+		if c.dedupKey, c.keyed = parseFingerprint(digest); !c.keyed {
+			return badRequest("The header %s must be 32 hexadecimal digits", headerDedupHash)
 		}
-		if _, err := hex.Decode(c.dedupKey[:], []byte(digest)); err != nil {
-			return problemDedupHash()
-		}
-		c.keyed = true
 	}
 	return nil
 }
 
-func problemDedupHash() *problem {
-	return badRequest("The header %s must be 32 hexadecimal digits", headerDedupHash)
+func parseFingerprint(digits string) (key fsm.Fingerprint, ok bool) {
+	if len(digits) != hex.EncodedLen(len(key)) {
+		return key, false
+	}
+	_, err := hex.Decode(key[:], []byte(digits))
+	return key, err == nil
 }
 
 func validDedupString(s string) bool {

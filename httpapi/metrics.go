@@ -28,6 +28,7 @@ type requestMetrics struct {
 	latency   *prometheus.HistogramVec
 	inFlight  prometheus.Gauge
 	dedupHits prometheus.Counter
+	items     *prometheus.CounterVec
 	common    map[*operation]commonMetrics // read only after New
 }
 
@@ -56,9 +57,13 @@ func newRequestMetrics(registry *prometheus.Registry) (*requestMetrics, error) {
 			Name: "spoolraft_dedup_hits_total",
 			Help: "Keyed sends that this node answered with the message for which the key is remembered.",
 		}),
+		items: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "spoolraft_http_batch_items_total",
+			Help: "Items of batch calls by operation and outcome.",
+		}, []string{"operation", "outcome"}),
 		common: make(map[*operation]commonMetrics),
 	}
-	for _, collector := range []prometheus.Collector{m.requests, m.latency, m.inFlight, m.dedupHits} {
+	for _, collector := range []prometheus.Collector{m.requests, m.latency, m.inFlight, m.dedupHits, m.items} {
 		if err := registry.Register(collector); err != nil {
 			return nil, err
 		}

@@ -23,11 +23,12 @@ const (
 	paramAfterID
 	paramState
 	paramQueue
+	paramMax
 
 	paramCount
 )
 
-var paramNames = [paramCount]string{"waitSeconds", "handle", "mode", "uid", "match", "limit", "after", "after", "state", "queue"}
+var paramNames = [paramCount]string{"waitSeconds", "handle", "mode", "uid", "match", "limit", "after", "after", "state", "queue", "max"}
 
 // paramSet says which query parameters an operation takes.
 type paramSet uint16
@@ -51,6 +52,7 @@ const (
 type queryValues struct {
 	given       paramSet
 	waitSeconds int
+	max         int
 	handle      bool
 	drain       bool
 	uid         string
@@ -119,6 +121,12 @@ func (q *queryValues) keep(p param, value string) (fault string) {
 			return "must be a whole number from 0 to " + strconv.Itoa(maxWaitSeconds)
 		}
 		q.waitSeconds = int(n)
+	case paramMax:
+		n, ok := parseNumber(value, 1, maxBatchItems)
+		if !ok {
+			return "must be a whole number from 1 to " + strconv.Itoa(maxBatchItems)
+		}
+		q.max = int(n)
 	case paramLimit:
 		n, ok := parseNumber(value, 1, maxLimit)
 		if !ok {

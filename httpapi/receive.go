@@ -11,6 +11,14 @@ import (
 )
 
 func receive(c *call) *problem {
+	return c.receiveWith(func(ctx context.Context, wait time.Duration) (fsm.Result, error) {
+		return c.s.broker.Receive(ctx, c.spool, c.queue, wait)
+	}, c.deliver)
+}
+
+// receiveWith asks the Broker for messages and delivers what was granted, or gives
+// it back where nobody is there to take it.
+func (c *call) receiveWith(ask func(context.Context, time.Duration) (fsm.Result, error), deliver func(*fsm.Result) error) *problem {
 	if !c.needSealer() || c.s.draining.Err() != nil {
 		return problemUnavailable
 	}
@@ -19,7 +27,7 @@ func receive(c *call) *problem {
 	// down.
 	ctx, cancel := context.WithTimeout(c.r.Context(), wait+callTimeout)
 	defer cancel()
-	result, err := c.s.broker.Receive(ctx, c.spool, c.queue, wait)
+	result, err := ask(ctx, wait)
 	gone := c.clientGone()
 	if gone {
 		c.outcome = outcomeClientGone
@@ -37,22 +45,21 @@ func receive(c *call) *problem {
 	if p := problemOfResult(&result, c.queue); p != nil {
 		return p
 	}
-	lease := tokenOf(fsm.Lease, &result)
 	if gone {
-		c.undo(lease)
+		c.undo(&result)
 		c.answer(http.StatusNoContent)
-	} else if c.deliver(&result, lease) != nil {
+	} else if deliver(&result) != nil {
 		c.outcome = outcomeClientGone
-		c.undo(lease)
+		c.undo(&result)
 	}
 	return nil
 }
 
 // deliver writes a granted message and makes sure that it has left this
 // process, as far as the connection tells.
-func (c *call) deliver(r *fsm.Result, lease fsm.Token) error {
+func (c *call) deliver(r *fsm.Result) error {
 	c.setMessageID(r.ID)
-	c.set(headerLease, c.sealer.Seal(lease))
+	c.set(headerLease, c.sealer.Seal(tokenOf(fsm.Lease, r)))
 	if r.LeaseExpiresAtMs != 0 {
 		c.set(headerLeaseExpiresAt, formatTime(r.LeaseExpiresAtMs))
 	}
@@ -60,6 +67,11 @@ func (c *call) deliver(r *fsm.Result, lease fsm.Token) error {
 	if err := c.answerBody(http.StatusOK, typePayload, r.Payload); err != nil {
 		return err
 	}
+	return c.flush()
+}
+
+// flush hands what was answered to the connection.
+func (c *call) flush() error {
 	err := http.NewResponseController(c.w).Flush()
 	if errors.Is(err, http.ErrNotSupported) {
 		return nil
@@ -67,10 +79,21 @@ func (c *call) deliver(r *fsm.Result, lease fsm.Token) error {
 	return err
 }
 
-// undo gives back a lease that nobody holds. Where that fails, the lease ends
-// by its timeout.
-func (c *call) undo(lease fsm.Token) {
-	_, _ = c.do(&fsm.Command{Op: fsm.OpRelease, Spool: c.spool, Token: lease})
+// undo gives back leases that nobody holds. Where that fails, they end by their
+// timeout.
+func (c *call) undo(r *fsm.Result) {
+	leases := []fsm.Token{tokenOf(fsm.Lease, r)}
+	if len(r.Deliveries) > 0 {
+		leases = leases[:0]
+	}
+	for i := range r.Deliveries {
+		leases = append(leases, leaseOf(&r.Deliveries[i]))
+	}
+	releases := make([]fsm.Command, len(leases))
+	for i, lease := range leases {
+		releases[i] = fsm.Command{Op: fsm.OpRelease, Spool: c.spool, Token: lease}
+	}
+	_ = c.doAll(releases)
 }
 
 // clientGone reports whether the client has closed its connection. A shutdown

@@ -16,6 +16,7 @@ const (
 	bodyNone bodyRule = iota
 	bodyJSON
 	bodyPayload
+	bodyBatch
 )
 
 // operation is a call of the API. Its name is the label that metrics and the
@@ -61,6 +62,10 @@ var operations = []operation{
 	{name: "inspect", method: http.MethodPost, path: spoolPath + "/inspect", scope: ScopeReceive, headers: takesHandle, run: inspect},
 	{name: "ack_and_send", method: http.MethodPost, path: spoolPath + "/ack-and-send", scope: ScopeSend | ScopeReceive,
 		headers: takesLease | takesQueue | takesDelay | takesDedup, query: paramHandle.bit(), body: bodyPayload, run: ackAndSend},
+
+	{name: "send_batch", method: http.MethodPost, path: queuePath + "/send-batch", scope: ScopeSend, query: paramHandle.bit(), body: bodyBatch, run: sendBatch},
+	{name: "receive_batch", method: http.MethodPost, path: queuePath + "/recv-batch", scope: ScopeReceive, query: paramMax.bit() | paramWait.bit(), run: receiveBatch},
+	{name: "settle_batch", method: http.MethodPost, path: spoolPath + "/settle-batch", scope: ScopeReceive, body: bodyBatch, run: settleBatch},
 
 	{name: "health", method: http.MethodGet, path: "/healthz", public: true, run: health},
 	{name: "ready", method: http.MethodGet, path: "/readyz", public: true, run: ready},

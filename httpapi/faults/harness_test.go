@@ -33,8 +33,20 @@ func (b *broker) Do(context.Context, *fsm.Command) (fsm.Result, error) {
 	return fsm.Result{ID: fsm.MessageID{Queue: 1, Message: uint64(b.calls.Load())}}, b.err
 }
 
+func (b *broker) DoAll(ctx context.Context, cs []fsm.Command) []fsm.Outcome {
+	outs := make([]fsm.Outcome, len(cs))
+	for i := range cs {
+		outs[i].Result, outs[i].Err = b.Do(ctx, &cs[i])
+	}
+	return outs
+}
+
 func (b *broker) Receive(context.Context, string, string, time.Duration) (fsm.Result, error) {
 	return fsm.Result{ID: fsm.MessageID{Queue: 1, Message: 1}, Payload: "hello"}, b.err
+}
+
+func (b *broker) ReceiveMany(context.Context, string, string, uint32, uint32, time.Duration) (fsm.Result, error) {
+	return fsm.Result{Deliveries: []fsm.Delivery{{ID: fsm.MessageID{Queue: 1, Message: 1}, Payload: "hello"}}}, b.err
 }
 
 func (b *broker) Read(context.Context, fsm.Query) (fsm.Answer, error) { return fsm.Answer{}, b.err }

@@ -34,6 +34,9 @@ var operations = []operation{
 	{name: "recover", method: http.MethodPost, path: spoolPath + "/recover"},
 	{name: "inspect", method: http.MethodPost, path: spoolPath + "/inspect", read: true},
 	{name: "ack_and_send", method: http.MethodPost, path: spoolPath + "/ack-and-send", queue: true},
+	{name: "send_batch", method: http.MethodPost, path: queuePath + "/send-batch", queue: true},
+	{name: "receive_batch", method: http.MethodPost, path: queuePath + "/recv-batch", queue: true},
+	{name: "settle_batch", method: http.MethodPost, path: spoolPath + "/settle-batch"},
 
 	{name: "queue_create", method: http.MethodPut, path: queuePath, queue: true},
 	{name: "queue_get", method: http.MethodGet, path: queuePath, read: true, queue: true},

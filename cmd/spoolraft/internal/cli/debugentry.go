@@ -30,6 +30,7 @@ type commandLine struct {
 	Queue         string         `json:"queue,omitempty"`
 	Token         *tokenLine     `json:"token,omitempty"`
 	DelaySeconds  uint32         `json:"delaySeconds,omitempty"`
+	Max           uint32         `json:"max,omitempty"` // messages to receive
 	Fingerprint   string         `json:"fingerprint,omitempty"`
 	PayloadBytes  *int           `json:"payloadBytes,omitempty"`
 	PayloadDigest string         `json:"payloadDigest,omitempty"`
@@ -54,6 +55,7 @@ type resultLine struct {
 	Outcome        string     `json:"outcome"`
 	Kind           string     `json:"kind,omitempty"` // of a refusal
 	ID             string     `json:"id,omitempty"`
+	IDs            []string   `json:"ids,omitempty"` // of the messages received
 	Retries        *uint32    `json:"retries,omitempty"`
 	LeaseExpiresAt *time.Time `json:"leaseExpiresAt,omitempty"`
 }
@@ -73,7 +75,7 @@ const (
 var opNames = map[fsm.Op]string{
 	fsm.OpInit: "init", fsm.OpSetCaps: "set_caps",
 	fsm.OpCreateQueue: "queue_create", fsm.OpUpdateQueue: "queue_update", fsm.OpDeleteQueue: "queue_delete",
-	fsm.OpSend: "send", fsm.OpReceive: "receive", fsm.OpAck: "ack", fsm.OpNack: "nack", fsm.OpRelease: "release",
+	fsm.OpSend: "send", fsm.OpReceive: "receive", fsm.OpReceiveMany: "receive_batch", fsm.OpAck: "ack", fsm.OpNack: "nack", fsm.OpRelease: "release",
 	fsm.OpFail: "fail", fsm.OpDiscard: "discard", fsm.OpRenew: "renew", fsm.OpRecover: "recover", fsm.OpAckAndSend: "ack_and_send",
 }
 
@@ -118,7 +120,7 @@ func instantOf(t time.Time) *time.Time {
 // describeCommand leaves the cluster's secret out.
 func describeCommand(c *fsm.Command, payloads bool) commandLine {
 	l := commandLine{
-		Op: opNames[c.Op], Spool: c.Spool, Queue: c.Queue, DelaySeconds: c.DelaySeconds, UID: c.UID, ClusterID: c.ClusterID,
+		Op: opNames[c.Op], Spool: c.Spool, Queue: c.Queue, DelaySeconds: c.DelaySeconds, Max: c.Count, UID: c.UID, ClusterID: c.ClusterID,
 		Settings: settingsOf(c.Patch),
 	}
 	if l.Op == "" {
@@ -185,6 +187,10 @@ func describeResult(c *fsm.Command, r *fsm.Result) *resultLine {
 	l := &resultLine{Outcome: outcomeDone}
 	if r.ID != (fsm.MessageID{}) {
 		l.ID = messageID(r.ID.Queue, r.ID.Message)
+	}
+	for _, d := range r.Deliveries {
+		l.Outcome = outcomeGranted
+		l.IDs = append(l.IDs, messageID(d.ID.Queue, d.ID.Message))
 	}
 	if r.LeaseExpiresAtMs != 0 {
 		l.LeaseExpiresAt = instantOf(time.UnixMilli(r.LeaseExpiresAtMs))

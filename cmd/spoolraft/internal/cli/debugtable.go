@@ -141,6 +141,9 @@ func details(c commandLine) (d []string) {
 	if c.DelaySeconds > 0 {
 		d = append(d, "delay "+span(uint64(c.DelaySeconds)))
 	}
+	if c.Max > 0 {
+		d = append(d, fmt.Sprintf("up to %d", c.Max))
+	}
 	for _, s := range []string{c.Mode, c.UID, c.ClusterID} {
 		if s != "" {
 			d = append(d, s)
@@ -162,7 +165,7 @@ func resultText(r *resultLine) string {
 		return "-"
 	}
 	text := r.Outcome
-	for _, s := range []string{r.Kind, r.ID} {
+	for _, s := range []string{r.Kind, r.ID, strings.Join(r.IDs, ", ")} {
 		if s != "" {
 			text += " " + s
 		}

@@ -54,6 +54,9 @@ type proposal struct {
 	entry atomic.Pointer[byte] // where its bytes are
 	begun time.Time
 	ended atomic.Bool
+
+	future  raft.ApplyFuture // nil: raft has not taken the entry yet
+	awaited bool
 }
 
 func newBatcher() *batcher {
@@ -78,6 +81,7 @@ func (b *batcher) serve(open bool) {
 	b.open = open
 	b.keys = newKeySet()
 	queue := b.drain()
+	b.lookLocked()
 	b.mu.Unlock()
 	refuse(queue, errNotLeader)
 }
@@ -157,7 +161,6 @@ func (b *batcher) step() {
 	}
 	p := &proposal{items: items, begun: time.Now()}
 	b.flying = p
-	b.awaiting.Add(1)
 	b.mu.Unlock()
 	b.propose(p)
 }
@@ -218,16 +221,37 @@ func (b *batcher) propose(p *proposal) {
 	}
 	r := b.raft()
 	if r == nil {
-		b.awaiting.Done()
 		b.end(p, nil, errNotLeader)
 		return
 	}
 	data := b.encode(cmds, size)
 	p.entry.Store(&data[0])
 	f := r.Apply(data, enqueueTimeout)
-	go func() {
-		defer b.awaiting.Done()
-		a, err := b.outcome(f)
+	b.mu.Lock()
+	p.future = f
+	running := b.running
+	b.mu.Unlock()
+	if !running {
+		b.end(p, nil, unknown("this node is shutting down"))
+	}
+}
+
+// look has the future of the entry in flight awaited. The machine tells of an
+// entry that it has applied, so that only one that fails, or takes long, needs it.
+func (b *batcher) look() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.lookLocked()
+}
+
+func (b *batcher) lookLocked() {
+	p := b.flying
+	if !b.running || p == nil || p.future == nil || p.awaited {
+		return
+	}
+	p.awaited = true
+	b.awaiting.Go(func() {
+		a, err := b.outcome(p.future)
 		if err == nil && len(a.results) != len(p.items) {
 			err = unknown("the machine answered another number of commands")
 		}
@@ -236,7 +260,7 @@ func (b *batcher) propose(p *proposal) {
 		} else {
 			b.end(p, a.results, nil)
 		}
-	}()
+	})
 }
 
 // encode stamps a batch. Raft keeps the bytes, so they are made anew each time.
@@ -248,8 +272,7 @@ func (b *batcher) encode(cmds []fsm.Command, size int) []byte {
 	return fsm.AppendBatch(make([]byte, 0, size), fsm.Batch{NowMs: stamp, Commands: cmds})
 }
 
-// applied ends the entry in flight as soon as the machine has applied it. Its
-// future would tell the same, two goroutines later.
+// applied ends the entry in flight when the machine has applied it.
 func (b *batcher) applied(data []byte, results []fsm.Result) {
 	b.mu.Lock()
 	p := b.flying
@@ -333,6 +356,7 @@ func (b *batcher) idle() bool {
 func (b *batcher) close() {
 	b.serve(false)
 	b.mu.Lock()
+	b.lookLocked()
 	b.running = false
 	b.unhold()
 	b.mu.Unlock()

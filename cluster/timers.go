@@ -22,6 +22,7 @@ func (n *Node) advanceTime(stop <-chan struct{}) {
 		case <-stop:
 			return
 		}
+		n.batcher.look()
 		if n.office.Load() == nil || !n.batcher.idle() || !n.replica.due() {
 			continue
 		}

@@ -44,7 +44,8 @@ type Node struct {
 	office        atomic.Pointer[leadership] // while this node leads and serves
 	officeMu      sync.Mutex                 // around entering and leaving it
 	silent        atomic.Bool
-	silence       chan bool // from the watchdog
+	saving        atomic.Bool // a snapshot
+	silence       chan bool   // from the watchdog
 	leaderChanged broadcast
 	runMu         sync.Mutex
 	ended         bool         // raft is not to be started any more
@@ -117,7 +118,7 @@ func (n *Node) build() {
 	n.replica = &replica{
 		clusterID: n.clusterID, clock: n.cfg.Clock, log: n.log, fatal: n.fail, m: fsm.New(),
 		flushed: n.store.log.late.await, applied: func(b *fsm.Batch) { n.waits.applied(b) }, answered: n.batcher.applied,
-		persisted: n.metrics.snapshotted,
+		pace: pace{n.cfg.DataDir, n.stop}, persisted: n.metrics.snapshotted,
 	}
 	n.agreed = newRaftFSM(n.replica, func() ([]*raft.SnapshotMeta, error) { return n.store.snapshots.List() }, n.dropped)
 	n.batcher.raft, n.batcher.nowMs, n.batcher.full, n.batcher.observe = n.raft.Load, n.replica.nowMs, n.disk.full.Load, n.metrics.committed

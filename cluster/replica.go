@@ -24,6 +24,7 @@ type replica struct {
 	flushed   func(index uint64)                       // waits until an entry of the log is on this node's disk
 	applied   func(*fsm.Batch)                         // after each batch, without the lock
 	answered  func(entry []byte, results []fsm.Result) // after applied
+	pace      pace                                     // of writing snapshots
 	persisted func(bytes int64, took time.Duration)    // after each snapshot
 	hashes    hashRing
 
@@ -100,37 +101,7 @@ func (r *replica) Snapshot() (raft.FSMSnapshot, error) {
 	if r.failed != nil {
 		return nil, r.failed
 	}
-	return &imageSnapshot{r.m.Image(), r.persisted}, nil
-}
-
-type imageSnapshot struct {
-	image     *fsm.Image
-	persisted func(int64, time.Duration)
-}
-
-// Persist implements raft.FSMSnapshot; raft cancels the sink on an error.
-func (s *imageSnapshot) Persist(sink raft.SnapshotSink) error {
-	start := time.Now()
-	w := &countingWriter{w: sink}
-	if err := snapshot.Write(w, s.image); err != nil {
-		return err
-	}
-	s.persisted(w.n, time.Since(start))
-	return nil
-}
-
-// Release implements raft.FSMSnapshot.
-func (s *imageSnapshot) Release() {}
-
-type countingWriter struct {
-	w io.Writer
-	n int64
-}
-
-func (c *countingWriter) Write(b []byte) (int, error) {
-	n, err := c.w.Write(b)
-	c.n += int64(n)
-	return n, err
+	return &imageSnapshot{r.m.Image(), r.pace, r.persisted}, nil
 }
 
 // Restore implements raft.FSM. The state stays as it was unless all of the

@@ -35,55 +35,6 @@ func (n *Node) advanceTime(stop <-chan struct{}) {
 }
 
 const (
-	minTrailing = 128
-	maxTrailing = 1 << 20
-
-	snapshotLook  = time.Second
-	snapshotRetry = 10 * time.Second
-)
-
-// takeSnapshots takes one whenever the log has grown by as much as the last one
-// was large, and a minimum. As much of the log is kept behind it, so that a
-// follower that installs a snapshot still finds the entries that come after.
-func (n *Node) takeSnapshots(stop <-chan struct{}) {
-	r, log := n.raft.Load(), n.store.log
-	at, size := int64(0), int64(0) // bytes in the log at the last one, and its size
-	if n.store.newest != nil {
-		size = n.store.newest.Size
-	}
-	for wait := snapshotLook; ; {
-		select {
-		case <-time.After(wait):
-		case <-stop:
-			return
-		}
-		wait = snapshotLook
-		limit := max(n.cfg.tuning.snapshotBytes, size)
-		now := log.bytes.Load()
-		if now-at < limit {
-			continue
-		}
-		c := r.ReloadableConfig()
-		perEntry := max(1, now/max(1, log.entries.Load()))
-		c.TrailingLogs = uint64(min(max(limit/perEntry, minTrailing), maxTrailing))
-		err := r.ReloadConfig(c)
-		if err == nil {
-			err = r.Snapshot().Error()
-		}
-		if err != nil {
-			n.metrics.snapshotFailures.Inc()
-			n.log.Warn("no snapshot was taken; it will be tried again", "error", err)
-			wait = snapshotRetry
-			continue
-		}
-		at = now
-		if metas, err := n.store.snapshots.List(); err == nil && len(metas) > 0 {
-			size = metas[0].Size
-		}
-	}
-}
-
-const (
 	clockLook = 2 * time.Second
 	maxRTT    = time.Second // beyond it a peer's clock is not known well enough
 )

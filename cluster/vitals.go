@@ -13,6 +13,7 @@ type vitals struct {
 	Last    uint64 // index of the last entry in the log
 	ClockMs int64
 	Full    bool         `json:",omitempty"` // no room on the disk
+	Saving  bool         `json:",omitempty"` // it takes a snapshot
 	Settled bool         `json:",omitempty"` // it has noted that it is part of the cluster
 	Removed bool         `json:",omitempty"` // the leader's word to a node that is no member any more
 	Hashes  []hashSample `json:",omitempty"`
@@ -26,7 +27,7 @@ const hashesPerPing = 8
 
 func (n *Node) vitals() vitals {
 	v := vitals{
-		Applied: n.replica.index.Load(), ClockMs: n.cfg.Clock().UnixMilli(), Full: n.disk.full.Load(),
+		Applied: n.replica.index.Load(), ClockMs: n.cfg.Clock().UnixMilli(), Full: n.disk.full.Load(), Saving: n.saving.Load(),
 		Settled: n.settled.Load(),
 		Hashes:  n.replica.hashes.latest(hashesPerPing),
 		Version: n.cfg.Version, API: n.cfg.API, Gossip: n.cfg.Gossip.Listen,

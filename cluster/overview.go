@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -24,15 +25,12 @@ type Overview struct {
 	Members   []Member
 }
 
-// Role is what a member is to the cluster.
-type Role string
-
-// The roles.
+// The roles of members.
 const (
-	RoleLeader   Role = "leader"
-	RoleVoter    Role = "voter"
-	RoleNonVoter Role = "non-voter" // it is catching up and gets a vote then
-	RoleJoining  Role = "joining"   // it waits to be taken in
+	RoleLeader   = "leader"
+	RoleVoter    = "voter"
+	RoleNonVoter = "non-voter" // it is catching up and gets a vote then
+	RoleJoining  = "joining"   // it waits to be taken in
 )
 
 // Member is one node in an [Overview]. What is known of a node that cannot be
@@ -40,7 +38,7 @@ const (
 type Member struct {
 	Name          string
 	Instance      string
-	Role          Role
+	Role          string
 	Reachable     bool
 	LastContactMs int64 // how long ago; -1: not since the node that tells this was started
 
@@ -52,8 +50,8 @@ type Member struct {
 	LagEntries    uint64 // behind the node whose view this is
 	ClockOffsetMs int64  // ahead of that node's clock
 	StateIndex    uint64 // after which the state had the digest
-	StateHash     uint64
-	Diverged      bool // its state was not that of the other at the same index: a bug
+	StateHash     string // hexadecimal
+	Diverged      bool   // its state was not that of the other at the same index: a bug
 	DiskFull      bool
 }
 
@@ -142,7 +140,7 @@ func (n *Node) member(id raftID) Member {
 	m.ClockOffsetMs, m.Diverged, m.DiskFull = v.offset.Milliseconds(), v.differs, v.Full
 	if len(v.Hashes) > 0 {
 		latest := v.Hashes[len(v.Hashes)-1]
-		m.StateIndex, m.StateHash = latest.Index, latest.Hash
+		m.StateIndex, m.StateHash = latest.Index, fmt.Sprintf("%016x", latest.Hash)
 	}
 	return m
 }

@@ -26,7 +26,7 @@ func TestOverview(t *testing.T) {
 			}
 			if m.Name != c.names[i] || m.Instance != c.nodes[m.Name].self.instance() || m.Role != want || !m.Reachable || m.LastContactMs < 0 ||
 				m.Version != "v-"+m.Name || m.PeerAddress != c.addressOf(m.Name) || m.APIAddress != "127.0.0.1:80" ||
-				m.AppliedIndex == 0 || m.CommitIndex < m.AppliedIndex || m.StateHash == 0 || m.Diverged {
+				m.AppliedIndex == 0 || m.CommitIndex < m.AppliedIndex || len(m.StateHash) != 16 || m.Diverged {
 				t.Errorf("%s says %+v", name(n), m)
 			}
 		}
@@ -71,7 +71,7 @@ func TestOverviewOfOneThatJoins(t *testing.T) {
 	leader := c.leader()
 	leader.changing <- struct{}{}
 	n := c.add("d")
-	role := func(at *Node) Role {
+	role := func(at *Node) string {
 		for _, m := range at.Overview(t.Context()).Members {
 			if m.Name == "d" {
 				return m.Role

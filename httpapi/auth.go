@@ -18,7 +18,7 @@ const (
 	ScopeSend    Scope = 1 << iota // send; ack-and-send needs ScopeReceive too
 	ScopeReceive                   // receive, settle, and everything with a handle
 	ScopeRead                      // queues, stats, message listings
-	ScopeAdmin                     // create, change and delete queues
+	ScopeAdmin                     // create, change and delete queues; the cluster
 
 	AllScopes = ScopeSend | ScopeReceive | ScopeRead | ScopeAdmin
 )

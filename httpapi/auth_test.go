@@ -141,7 +141,7 @@ func TestScopes(t *testing.T) {
 		if op.public {
 			continue
 		}
-		target := strings.NewReplacer(":spool", "default", ":queue", "orders").Replace(op.path)
+		target := strings.NewReplacer(":spool", "default", ":queue", "orders", ":node", "n1").Replace(op.path)
 		for key, scopes := range keys {
 			w := do(s, op.method, target, "", "Authorization", "Bearer "+key)
 			if allowed := op.scope&^scopes == 0; allowed == (w.Code == 403) {

@@ -32,6 +32,7 @@ type call struct {
 	keyLabel string
 	spool    string
 	queue    string // from the path, or the target of an ack-and-send
+	node     string // of the cluster
 
 	sealer       fsm.Sealer
 	token        fsm.Token
@@ -78,10 +79,7 @@ func (c *call) run() *problem {
 	if p := c.authorize(op.scope); p != nil {
 		return p
 	}
-	if p := c.readPath(); p != nil {
-		return p
-	}
-	if p := problemOfCode(c.s.broker.SpoolState(c.spool), ""); p != nil {
+	if p := c.readSubject(); p != nil {
 		return p
 	}
 	if p := c.readHeaders(); p != nil {
@@ -94,6 +92,17 @@ func (c *call) run() *problem {
 		return p
 	}
 	return op.run(c)
+}
+
+// readSubject checks the names in the path, and that the spool can be used.
+func (c *call) readSubject() *problem {
+	if c.op.cluster {
+		return c.readNode()
+	}
+	if p := c.readPath(); p != nil {
+		return p
+	}
+	return problemOfCode(c.s.broker.SpoolState(c.spool), "")
 }
 
 // end recovers from a panic, counts and logs the call and gives it back.
@@ -137,13 +146,19 @@ func (c *call) readPath() *problem {
 	return p
 }
 
-func (c *call) readName(what, text string) (string, *problem) {
+// unescaped is a name of the path. Malformed escapes stay as they are and are no
+// name.
+func (c *call) unescaped(text string) string {
 	if c.r.URL.RawPath != "" {
-		// Malformed escapes stay as they are and are no name.
 		if decoded, err := url.PathUnescape(text); err == nil {
-			text = decoded
+			return decoded
 		}
 	}
+	return text
+}
+
+func (c *call) readName(what, text string) (string, *problem) {
+	text = c.unescaped(text)
 	if !fsm.ValidName(text) {
 		return "", badRequest("The name of the %s in the path is not valid: a name has 1 to %d characters of A-Z a-z 0-9 _ : -", what, fsm.MaxNameBytes)
 	}

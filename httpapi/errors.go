@@ -74,6 +74,29 @@ var (
 		message: "The outcome of this call is unknown: it may have been carried out or may yet be. Repeat a send with the same dedup key to learn its outcome without storing it twice; check before you repeat anything else."}
 )
 
+var problemClusterUnconfirmed = &problem{status: 500, kind: "operation_unconfirmed",
+	message: "The outcome of this change of the cluster is unknown: it may have been carried out or may yet be. Look at GET /v1/cluster before you repeat it."}
+
+// clusterRefusals are the kinds of refused changes of the cluster. Their messages
+// name nodes, and come with the refusal.
+var clusterRefusals = map[string]int{
+	"node_not_found":   404,
+	"not_a_voter":      409,
+	"node_unreachable": 409,
+	"node_behind":      409,
+	"no_majority_left": 409,
+	"last_voter":       409,
+	"no_successor":     409,
+}
+
+func problemOfRefusal(r *ClusterRefusal) *problem {
+	status := clusterRefusals[r.Kind]
+	if status == 0 {
+		return problemClusterUnconfirmed
+	}
+	return &problem{status: status, kind: r.Kind, details: map[string]any{"node": r.Node}, message: r.Message}
+}
+
 // badRequest is a 400 without a kind. The fact is a clause without its full stop.
 func badRequest(format string, args ...any) *problem {
 	return &problem{status: 400, outcome: "bad_request",

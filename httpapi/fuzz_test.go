@@ -164,7 +164,7 @@ func FuzzCalls(f *testing.F) {
 		newQueue(t, s, `{"dedupWindowSeconds":60}`)
 		wantStatus(t, do(s, "POST", testQueue+"/send", "x"), 201)
 		op := &operations[int(route)%len(operations)]
-		path := strings.NewReplacer(":spool", spool, ":queue", queue).Replace(op.path)
+		path := strings.NewReplacer(":spool", spool, ":queue", queue, ":node", queue).Replace(op.path)
 		r := &http.Request{
 			Method: op.method, URL: &url.URL{Path: path, RawQuery: query}, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 			Header: http.Header{"Authorization": {"Bearer k"}}, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), Host: "x",

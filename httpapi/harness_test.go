@@ -16,7 +16,7 @@ const testQueue = "/v1/spools/default/queues/orders"
 // newTestServer returns a server over b that takes any key.
 func newTestServer(t testing.TB, b Broker, change ...func(*Config)) *Server {
 	t.Helper()
-	config := Config{Broker: b, AnyKey: true, Version: "test"}
+	config := Config{Broker: b, Cluster: &fakeCluster{}, AnyKey: true, Version: "test"}
 	for _, f := range change {
 		f(&config)
 	}

@@ -139,7 +139,7 @@ func TestUnknownHeaders(t *testing.T) {
 		if op.public {
 			continue
 		}
-		target := strings.NewReplacer(":spool", "default", ":queue", "orders").Replace(op.path)
+		target := strings.NewReplacer(":spool", "default", ":queue", "orders", ":node", "n1").Replace(op.path)
 		for _, name := range names {
 			if headerBit(name)&op.headers != 0 {
 				continue

@@ -16,8 +16,9 @@ type healthJSON struct {
 }
 
 type readyJSON struct {
-	Ready  bool   `json:"ready"`
-	Reason string `json:"reason,omitempty"`
+	Ready   bool     `json:"ready"`
+	Reason  string   `json:"reason,omitempty"`
+	Missing []string `json:"missing,omitempty"` // members that are not heard of
 }
 
 // health says that the process answers, and nothing about the cluster.
@@ -34,13 +35,17 @@ func ready(c *call) *problem {
 	} else if err := c.s.broker.Ready(); err != nil {
 		reason = err.Error()
 	}
+	var missing []string
+	if c.s.cluster != nil {
+		missing = c.s.cluster.Missing()
+	}
 	if reason == "" {
-		c.answerJSON(http.StatusOK, readyJSON{Ready: true})
+		c.answerJSON(http.StatusOK, readyJSON{Ready: true, Missing: missing})
 		return nil
 	}
 	c.outcome = outcomeNotReady
 	c.set(echo.HeaderRetryAfter, "1")
-	c.answerJSON(http.StatusServiceUnavailable, readyJSON{Reason: reason})
+	c.answerJSON(http.StatusServiceUnavailable, readyJSON{Reason: reason, Missing: missing})
 	return nil
 }
 

@@ -24,11 +24,13 @@ const (
 	paramState
 	paramQueue
 	paramMax
+	paramTo
+	paramInstance
 
 	paramCount
 )
 
-var paramNames = [paramCount]string{"waitSeconds", "handle", "mode", "uid", "match", "limit", "after", "after", "state", "queue", "max"}
+var paramNames = [paramCount]string{"waitSeconds", "handle", "mode", "uid", "match", "limit", "after", "after", "state", "queue", "max", "to", "instance"}
 
 // paramSet says which query parameters an operation takes.
 type paramSet uint16
@@ -62,6 +64,8 @@ type queryValues struct {
 	afterID     fsm.MessageID
 	state       fsm.MessageState
 	queues      []string
+	to          string // a node
+	instance    string // of a node
 }
 
 // readQuery checks and keeps the query. What is unknown or given twice is
@@ -180,6 +184,17 @@ func (q *queryValues) keepFilter(p param, value string) (fault string) {
 		if q.state, ok = parseState(value); !ok {
 			return "must be delayed, visible, pending, failed or unavailable"
 		}
+	case paramTo:
+		if !validNode(value) {
+			return "must be the name of a node"
+		}
+		q.to = value
+	case paramInstance:
+		// Empty would match any, which is what instance is there to prevent.
+		if !validNode(value) {
+			return "must be the instance of a node"
+		}
+		q.instance = value
 	case paramQueue:
 		if !fsm.ValidName(value) {
 			return "must be the name of a queue"

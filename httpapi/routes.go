@@ -26,6 +26,7 @@ type operation struct {
 	method  string // "" for the answers to calls that have no route
 	path    string
 	public  bool // no key, none of the checks of a call under /v1
+	cluster bool // about the cluster, not about a spool
 	scope   Scope
 	headers headerSet
 	query   paramSet
@@ -37,6 +38,8 @@ type operation struct {
 const (
 	spoolPath = "/v1/spools/:spool"
 	queuePath = spoolPath + "/queues/:queue"
+
+	clusterPath = "/v1/cluster"
 )
 
 // operations is every route there is.
@@ -66,6 +69,10 @@ var operations = []operation{
 	{name: "send_batch", method: http.MethodPost, path: queuePath + "/send-batch", scope: ScopeSend, query: paramHandle.bit(), body: bodyBatch, run: sendBatch},
 	{name: "receive_batch", method: http.MethodPost, path: queuePath + "/recv-batch", scope: ScopeReceive, query: paramMax.bit() | paramWait.bit(), run: receiveBatch},
 	{name: "settle_batch", method: http.MethodPost, path: spoolPath + "/settle-batch", scope: ScopeReceive, body: bodyBatch, run: settleBatch},
+
+	{name: "cluster_overview", method: http.MethodGet, path: clusterPath, cluster: true, scope: ScopeAdmin, run: clusterOverview},
+	{name: "cluster_remove", method: http.MethodDelete, path: clusterPath + "/nodes/:node", cluster: true, scope: ScopeAdmin, query: paramInstance.bit(), run: removeNode},
+	{name: "cluster_transfer", method: http.MethodPost, path: clusterPath + "/transfer", cluster: true, scope: ScopeAdmin, query: paramTo.bit(), run: transferLead},
 
 	{name: "health", method: http.MethodGet, path: "/healthz", public: true, run: health},
 	{name: "ready", method: http.MethodGet, path: "/readyz", public: true, run: ready},

@@ -36,9 +36,10 @@ const (
 
 // Config is what a [Server] is made of.
 type Config struct {
-	Broker Broker
-	Keys   *Keys // nil only with AnyKey
-	AnyKey bool  // every bearer key has every scope
+	Broker  Broker
+	Cluster Cluster // nil: there are no calls about it
+	Keys    *Keys   // nil only with AnyKey
+	AnyKey  bool    // every bearer key has every scope
 
 	MaxPayloadBytes int64 // 0: DefaultMaxPayloadBytes
 
@@ -51,6 +52,7 @@ type Config struct {
 // Server answers the public API. It is an [http.Handler].
 type Server struct {
 	broker          Broker
+	cluster         Cluster
 	keys            *Keys
 	anyKey          bool
 	maxPayloadBytes int64
@@ -79,6 +81,7 @@ var errDraining = errors.New("the server is shutting down")
 func New(config Config) (*Server, error) {
 	s := &Server{
 		broker:          config.Broker,
+		cluster:         config.Cluster,
 		keys:            config.Keys,
 		anyKey:          config.AnyKey,
 		maxPayloadBytes: config.MaxPayloadBytes,

@@ -45,6 +45,10 @@ var operations = []operation{
 	{name: "queues_list", method: http.MethodGet, path: spoolPath + "/queues", read: true},
 	{name: "stats", method: http.MethodGet, path: spoolPath + "/stats", read: true},
 	{name: "messages_list", method: http.MethodGet, path: queuePath + "/messages", read: true, queue: true},
+
+	{name: "cluster_overview", method: http.MethodGet, path: "/v1/cluster", read: true},
+	{name: "cluster_remove", method: http.MethodDelete, path: "/v1/cluster/nodes/:node"},
+	{name: "cluster_transfer", method: http.MethodPost, path: "/v1/cluster/transfer"},
 }
 
 // headerQueue names the target of an ack-and-send.
@@ -89,10 +93,14 @@ func targetOf(r *http.Request) target {
 		if !ok {
 			continue
 		}
-		t := target{operation: op, spool: names[0]}
-		if len(names) > 1 {
+		t := target{operation: op}
+		if strings.HasPrefix(op.path, spoolPath) {
+			t.spool = names[0]
+		}
+		switch {
+		case len(names) > 1:
 			t.queue = names[1]
-		} else if op.queue {
+		case op.queue:
 			t.queue = r.Header.Get(headerQueue)
 		}
 		return t

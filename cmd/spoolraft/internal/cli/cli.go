@@ -20,6 +20,7 @@ const (
 	ExitNothing = 3 // nothing received
 	ExitRefused = 4 // the server said no: it did not happen and never will
 	ExitUnknown = 5 // it may have happened
+	ExitRemoved = 6 // of serve alone: the node was removed from its cluster
 )
 
 const exitCodesHelp = `Exit codes:
@@ -28,7 +29,8 @@ const exitCodesHelp = `Exit codes:
   2  wrong arguments or configuration: nothing was tried
   3  nothing received
   4  refused by the server: it did not happen and never will
-  5  unknown outcome: it may have happened`
+  5  unknown outcome: it may have happened
+  6  serve: the node was removed from its cluster`
 
 // usageError is a command line that cannot be carried out.
 type usageError struct{ text string }

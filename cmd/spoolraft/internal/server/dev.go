@@ -101,7 +101,7 @@ func runDev(ctx context.Context, config devConfig, stdout, stderr io.Writer) (er
 	}
 	if err == nil && ctx.Err() == nil {
 		io.WriteString(stdout, config.welcome(listeners))
-		err = waitAny(ctx, nodes)
+		err = waitAny(ctx, nodes, stderr)
 	}
 	if err = errors.Join(err, stopAll(nodes)); err != nil {
 		return cli.Failure{Err: err}
@@ -200,15 +200,30 @@ func awaitReady(ctx context.Context, nodes []*node) error {
 
 var errNotReady = errors.New("not ready")
 
-// waitAny returns when ctx is over, with nil, or when a node can't go on.
-func waitAny(ctx context.Context, nodes []*node) error {
+// waitAny returns when ctx is over, with nil, or when a node can't go on. One that
+// was removed from the cluster leaves the others alone.
+func waitAny(ctx context.Context, nodes []*node, stderr io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ended := make(chan error, len(nodes))
-	for _, n := range nodes {
-		go func() { ended <- n.wait(ctx) }()
+	type end struct {
+		n   *node
+		err error
 	}
-	return <-ended
+	ended := make(chan end, len(nodes))
+	for _, n := range nodes {
+		go func() { ended <- end{n, n.wait(ctx)} }()
+	}
+	for range nodes {
+		e := <-ended
+		if !errors.Is(e.err, cluster.ErrRemoved) {
+			return e.err
+		}
+		fmt.Fprintln(stderr, e.err)
+		if err := e.n.stop(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func stopAll(nodes []*node) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/spoolraft/spoolraft/cluster"
+	"github.com/spoolraft/spoolraft/cmd/spoolraft/internal/cli"
 	"github.com/spoolraft/spoolraft/httpapi"
 	"github.com/spoolraft/spoolraft/httpapi/faults"
 )
@@ -36,13 +37,14 @@ type node struct {
 // startNode starts a member that answers on the listener, which it owns. The
 // injector is nil where no faults are asked for.
 func startNode(ctx context.Context, config cluster.Config, api httpapi.Config, injector *faults.Injector, listener net.Listener) (*node, error) {
+	config.Version, config.API = api.Version, listener.Addr().String()
 	member, err := cluster.Start(ctx, config)
 	if err != nil {
 		listener.Close()
 		return nil, fmt.Errorf("the node could not start: %w", err)
 	}
 	n := &node{cluster: member, broken: make(chan error, 1), logger: config.Logger}
-	api.Broker = member
+	api.Broker, api.Cluster = member, administration{member}
 	api.Logger = config.Logger
 	if api.Metrics, err = registry(member); err == nil {
 		var handler *httpapi.Server
@@ -79,6 +81,9 @@ func (n *node) wait(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	case err := <-n.cluster.Failed():
+		if errors.Is(err, cluster.ErrRemoved) {
+			return err
+		}
 		return fmt.Errorf("this node can't go on: %w", err)
 	case err := <-n.broken:
 		return fmt.Errorf("the API stopped: %w", err)
@@ -104,6 +109,23 @@ func (n *node) leave() error {
 	}
 	return nil
 }
+
+// ending is the end of a command over an error of its nodes.
+func ending(err error) error {
+	if errors.Is(err, cluster.ErrRemoved) {
+		return removal{err}
+	}
+	return cli.Failure{Err: err}
+}
+
+// removal ends a node that is no member of its cluster any more.
+type removal struct{ err error }
+
+func (r removal) Error() string { return r.err.Error() }
+func (r removal) Unwrap() error { return r.err }
+
+// ExitCode is one of its own, so that a supervisor need not start the node again.
+func (removal) ExitCode() int { return cli.ExitRemoved }
 
 // listen opens the address of an API.
 func listen(address, flag string) (net.Listener, error) {

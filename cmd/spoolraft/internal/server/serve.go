@@ -33,7 +33,9 @@ gives it counts. Logs go to standard error, as JSON.
 
 SIGTERM and SIGINT end the node gently: it takes no new calls, ends waiting ones,
 hands leadership over and closes its log. A second signal ends it at once, which
-loses nothing either.
+loses nothing either. A node that was removed from its cluster (spoolraft cluster
+remove) ends by itself, with code 6, and does so again when it is started on the
+same directory.
 
 All state is in memory. GOMEMLIMIT and GOGC work as in every Go program; set
 GOMEMLIMIT to what the node may use, and cap the spool well below it.`,
@@ -91,7 +93,7 @@ func serve(ctx context.Context, config Config, stderr io.Writer) error {
 	}
 	n, err := startNode(ctx, config.cluster(logger), api, injector, listener)
 	if err != nil {
-		return cli.Failure{Err: err}
+		return ending(err)
 	}
 	logger.Info("listening", "http", listener.Addr().String(), "peer", config.Peer, "gossip", config.Gossip)
 	failed := n.wait(ctx)
@@ -101,7 +103,7 @@ func serve(ctx context.Context, config Config, stderr io.Writer) error {
 	left := n.stop()
 	switch {
 	case failed != nil:
-		return cli.Failure{Err: failed}
+		return ending(failed)
 	case left != nil:
 		return cli.Failure{Err: left}
 	}

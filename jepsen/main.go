@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/spoolraft/spoolraft/jepsen/internal/fake"
+	"github.com/spoolraft/spoolraft/jepsen/internal/mutant"
 	"github.com/spoolraft/spoolraft/jepsen/internal/nemesis"
 	"github.com/spoolraft/spoolraft/jepsen/internal/workload"
 )
@@ -24,6 +25,9 @@ const (
 
 // errViolation: the cluster did what it must not.
 var errViolation = errors.New("the contract was violated")
+
+// errUnnoticed: a planted bug was not found by those that have to find it.
+var errUnnoticed = errors.New("not every planted bug was found")
 
 // usageError is a wrong command line.
 type usageError struct{ error }
@@ -45,6 +49,9 @@ func command(ctx context.Context, args []string, out, errOut io.Writer) int {
 		return exitPassed
 	case errors.Is(err, errViolation):
 		return exitViolation
+	case errors.Is(err, errUnnoticed):
+		fmt.Fprintf(errOut, "jepsen: %v\n", err)
+		return exitViolation
 	case errors.As(err, &usage):
 		fmt.Fprintf(errOut, "jepsen: %v\nSee: jepsen help\n", err)
 		return exitUsage
@@ -63,14 +70,12 @@ func dispatch(ctx context.Context, args []string, out, errOut io.Writer) error {
 		return runCommand(ctx, args[1:], out, errOut)
 	case "matrix":
 		return matrixCommand(ctx, args[1:], out, errOut)
+	case "planted":
+		return plantedCommand(ctx, args[1:], out, errOut)
 	case "check":
 		return checkCommand(args[1:], out, errOut)
 	case "list":
-		fmt.Fprintf(out, "Workloads:\n%s\nFaults:\n%s\nBugs that can be planted:\n  %-22s(with a fault of the disk, in --deploy process)\n", workload.List(), nemesis.List(), lyingDisk)
-		for _, b := range fake.Bugs() {
-			fmt.Fprintf(out, "  %-22s(in --deploy fake)\n", b)
-		}
-		return nil
+		return listCommand(out)
 	case "help", "-h", "--help":
 		fmt.Fprint(out, help)
 		return nil
@@ -78,10 +83,27 @@ func dispatch(ctx context.Context, args []string, out, errOut io.Writer) error {
 	return usageError{fmt.Errorf("there is no command %q", args[0])}
 }
 
+func listCommand(out io.Writer) error {
+	bugs, err := mutant.All()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "Workloads:\n%s\nFaults:\n%s\nBugs that can be planted in the server:\n", workload.List(), nemesis.List())
+	for _, m := range bugs {
+		fmt.Fprintf(out, "  %-34s%s\n", m.Name, m.Breaks)
+	}
+	fmt.Fprintf(out, "  %-34s(with a fault of the disk) flushes are acknowledged and make nothing safe\n\nBugs of --deploy fake:\n", lyingDisk)
+	for _, b := range fake.Bugs() {
+		fmt.Fprintf(out, "  %s\n", b)
+	}
+	return nil
+}
+
 const help = `jepsen hurts a cluster and checks that it keeps its promises.
 
   jepsen run [flags]   start a cluster, drive a workload, inject faults, check
   jepsen matrix [flags] run each workload with each fault, and print a table
+  jepsen planted       plant bugs in the server, and see that each is found
   jepsen check DIR     check the history of a run again
   jepsen list          the workloads and faults there are
 
@@ -90,5 +112,5 @@ const help = `jepsen hurts a cluster and checks that it keeps its promises.
 A run prints its seed; the same seed makes the same choices again. It writes
 history.jsonl, summary.txt and report.html into its directory, and of a run that
 failed also the nodes' logs and data. Exit code 0: passed. 1: the contract was
-violated. 2: wrong usage. 3: the run could not be made.
+violated, or a planted bug was not found. 2: wrong usage. 3: the run could not be made.
 `

@@ -19,6 +19,7 @@ import (
 	"github.com/spoolraft/spoolraft/jepsen/internal/fake"
 	"github.com/spoolraft/spoolraft/jepsen/internal/fusefs"
 	"github.com/spoolraft/spoolraft/jepsen/internal/history"
+	"github.com/spoolraft/spoolraft/jepsen/internal/mutant"
 	"github.com/spoolraft/spoolraft/jepsen/internal/nemesis"
 	"github.com/spoolraft/spoolraft/jepsen/internal/report"
 	"github.com/spoolraft/spoolraft/jepsen/internal/runner"
@@ -35,6 +36,7 @@ type options struct {
 	out, binary, image       string
 	logStore, serverArgs     string
 	plant                    string
+	snapshotBytes            int
 	journal, keep            bool
 }
 
@@ -59,6 +61,7 @@ func parse(args []string, errOut io.Writer) (*options, error) {
 	f.StringVar(&o.logStore, "log-store", "wal", "the server's log store: wal or bolt")
 	f.StringVar(&o.serverArgs, "server-args", "", "more flags for the server, separated by spaces")
 	f.StringVar(&o.plant, "plant", "", "a bug to plant, to see that it is found; see jepsen list")
+	f.IntVar(&o.snapshotBytes, "snapshot-bytes", 0, "how much the log grows between snapshots; 0: as usual, or less where a fault is about snapshots")
 	f.BoolVar(&o.journal, "journal", false, "at a power loss, any fsync has made all names safe, as the journal of ext4 does; else only that of the directory has")
 	f.BoolVar(&o.keep, "keep", false, "keep the data directories of a run that passed, too")
 	if err := f.Parse(args); err != nil {
@@ -92,7 +95,11 @@ func (o *options) canPlant() bool {
 	if o.deploy == "fake" {
 		return slices.Contains(fake.Bugs(), fake.Bug(o.plant))
 	}
-	return o.plant == lyingDisk && nemesis.NeedsDisks(o.faultNames())
+	if o.plant == lyingDisk {
+		return nemesis.NeedsDisks(o.faultNames())
+	}
+	_, err := mutant.Find(o.plant)
+	return err == nil && o.deploy == "process" && o.binary == ""
 }
 
 func (o *options) faultNames() []string {
@@ -194,8 +201,7 @@ func (o *options) startProcesses(ctx context.Context) (deploy.Cluster, error) {
 		}
 	}
 	if o.binary == "" {
-		o.binary = filepath.Join(o.workDir(), "spoolraft")
-		if err := buildServer(ctx, o.binary); err != nil {
+		if err := o.build(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -209,13 +215,29 @@ func (o *options) startProcesses(ctx context.Context) (deploy.Cluster, error) {
 	})
 }
 
+// build builds the server, with the bug that is to be planted in it.
+func (o *options) build(ctx context.Context) error {
+	o.binary = filepath.Join(o.workDir(), "spoolraft")
+	if m, err := mutant.Find(o.plant); err == nil {
+		if err := os.MkdirAll(o.workDir(), 0o755); err != nil {
+			return err
+		}
+		return m.Build(ctx, o.workDir(), o.binary)
+	}
+	return buildServer(ctx, o.binary)
+}
+
 // environment makes nodes snapshot early where a fault is about snapshots:
 // with the usual amount of log between two, a short run would see none.
 func (o *options) environment() []string {
-	if strings.Contains(o.faults, "lag") || strings.Contains(o.faults, "snapshot") {
-		return []string{"SPOOLRAFT_TEST_SNAPSHOT_BYTES=100000"}
+	bytes := o.snapshotBytes
+	if bytes == 0 && (strings.Contains(o.faults, "lag") || strings.Contains(o.faults, "snapshot")) {
+		bytes = 100_000
 	}
-	return nil
+	if bytes == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("SPOOLRAFT_TEST_SNAPSHOT_BYTES=%d", bytes)}
 }
 
 // checkCommand checks a kept history again.

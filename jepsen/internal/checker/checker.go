@@ -14,6 +14,9 @@ type Violation struct {
 	Rule    string  `json:"rule"`
 	Text    string  `json:"text"`
 	Ops     []int64 `json:"ops"` // that show it, in order
+	// At is when the last of what shows it happened, 0 where that was after the
+	// run.
+	At int64 `json:"at"`
 }
 
 // Result is what one checker found.
@@ -39,14 +42,15 @@ func (r *report) add(rule, text string, ops ...*history.Op) {
 		r.more++
 		return
 	}
-	var ids []int64
+	v := Violation{Checker: r.Checker, Rule: rule, Text: text}
 	for _, o := range ops {
-		if o != nil && !slices.Contains(ids, o.ID) {
-			ids = append(ids, o.ID)
+		if o != nil && !slices.Contains(v.Ops, o.ID) {
+			v.Ops = append(v.Ops, o.ID)
+			v.At = max(v.At, o.End)
 		}
 	}
-	slices.Sort(ids)
-	r.Violations = append(r.Violations, Violation{Checker: r.Checker, Rule: rule, Text: text, Ops: ids})
+	slices.Sort(v.Ops)
+	r.Violations = append(r.Violations, v)
 }
 
 // Check runs every checker.

@@ -13,6 +13,7 @@ type told struct {
 	who   string
 	index uint64
 	hash  string
+	at    int64 // 0: after the run
 }
 
 // checkHashes: after the same entry of the log every node holds the same state,
@@ -21,12 +22,12 @@ type told struct {
 func checkHashes(x *index, r *report) {
 	var all []told
 	for _, d := range x.h.Digests {
-		all = append(all, told{d.Node, d.Index, d.Hash})
+		all = append(all, told{d.Node, d.Index, d.Hash, d.At})
 	}
 	for _, l := range x.h.Logs {
 		for _, e := range x.decided(l) {
 			if e.Hash != "" {
-				all = append(all, told{"the log of " + l.Node, e.Index, e.Hash})
+				all = append(all, told{"the log of " + l.Node, e.Index, e.Hash, 0})
 			}
 		}
 	}
@@ -51,6 +52,7 @@ func agree(r *report, about []told) bool {
 		if first := about[0]; t.hash != first.hash {
 			r.add("states-differ", fmt.Sprintf("after entry %d of the log, the state by %s has the digest %s, and by %s %s",
 				t.index, first.who, first.hash, t.who, t.hash))
+			r.Violations[len(r.Violations)-1].At = max(first.at, t.at)
 			return false
 		}
 	}

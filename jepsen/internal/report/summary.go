@@ -20,6 +20,7 @@ type Summary struct {
 	Gap     Gap
 	Results []checker.Result
 	Ops     int
+	Began   time.Duration // when clients and faults began
 	Length  time.Duration
 }
 
@@ -63,6 +64,9 @@ func (s *Summary) Violations() []checker.Violation { return checker.Violations(s
 // Summarize counts.
 func Summarize(h *history.History, results []checker.Result) *Summary {
 	s := &Summary{Header: h.Header, Results: results, Ops: len(h.Ops), Gap: longestGap(h)}
+	if at, ok := h.PhaseStart(history.PhaseRun); ok {
+		s.Began = time.Duration(at)
+	}
 	kinds := map[history.Kind]*KindCount{}
 	for _, o := range h.Ops {
 		k := kinds[o.Kind]

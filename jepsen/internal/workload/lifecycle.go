@@ -34,7 +34,7 @@ func (w *lifecycle) Unit(ctx context.Context, s *Session) {
 	if s.Dice.Chance(0.4) {
 		in = w.long
 	}
-	switch s.Dice.Weighted(50, 37, 10, 3) {
+	switch s.Dice.Weighted(45, 34, 10, 3, 8) {
 	case 0:
 		in.send(ctx, s)
 	case 1:
@@ -43,6 +43,8 @@ func (w *lifecycle) Unit(ctx context.Context, s *Session) {
 		in.handleFailed(ctx, s)
 	case 3:
 		in.badToken(s)
+	case 4:
+		s.API.Stats(ops(), s.Anywhere(), s.Client, in.queue, false)
 	}
 }
 

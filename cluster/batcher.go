@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -112,6 +113,7 @@ func (b *batcher) submit(items ...*item) {
 	}
 	var refused []refusal
 	b.mu.Lock()
+	b.queue = slices.Grow(b.queue, len(items))
 	for _, i := range items {
 		size := i.bytes()
 		switch {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/spoolraft/spoolraft/fsm"
@@ -24,6 +25,7 @@ type forwarder struct {
 func (f *forwarder) submit(items ...*item) {
 	var refused []*item
 	f.mu.Lock()
+	f.queue = slices.Grow(f.queue, len(items))
 	for _, i := range items {
 		if len(f.queue) >= maxQueueCommands || (f.bytes+i.bytes() > maxQueueBytes && len(f.queue) > 0) {
 			refused = append(refused, i)

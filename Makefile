@@ -12,7 +12,7 @@ STATIC     = CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
 TOOL       = $(GO) tool -modfile=tools/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-short test-compose faults lint fmt fuzz bench cover image clean
+.PHONY: help build test test-short test-compose faults planted lint fmt fuzz bench cover image clean
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ faults: build ## Run the fault harness on real processes: each of FAULTS for FAU
 	@set -e; for fault in $(FAULTS); do \
 	  $(GO) run ./jepsen run --binary bin/spoolraft --workload mixed --faults $$fault --time $(FAULTTIME) --every 4s --out out/faults-$$fault; \
 	done
+
+planted: ## Plant bugs in the server, one at a time, and demand that the fault harness finds each; needs /dev/fuse and root
+	$(GO) run ./jepsen planted --out out/planted
 
 lint: ## Check formatting, vet, staticcheck and the architecture
 	@files=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$files" ] || { echo "not formatted, run make fmt:"; echo "$$files"; exit 1; }

@@ -16,5 +16,6 @@
 //	checker   what is a violation
 //	report    what people read
 //	runner    a run from start to end
+//	mutant    bugs for the real server, to see that they are found
 //	fake      a cluster in memory with bugs on request, for testing all this
 package main

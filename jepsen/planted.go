@@ -112,6 +112,9 @@ func (p *planted) look(ctx context.Context, m mutant.Mutant) (f finding, err err
 		if err != nil {
 			return f, err
 		}
+		if err := os.RemoveAll(o.out); err != nil { // of a run before
+			return f, err
+		}
 		f = finding{bug: m, seed: o.seed, tries: try + 1}
 		var log bytes.Buffer
 		s, err := o.execute(ctx, &log)

@@ -91,7 +91,7 @@ send that is repeated with its key, at any node, is stored once.
 		&cobra.Group{ID: groupQueues, Title: "Queues:"},
 		&cobra.Group{ID: groupMessages, Title: "Messages:"},
 	)
-	root.AddCommand(faultsCommand(), debugCommand(), benchCommand(), queueCommand(), statsCommand(), sendCommand(), recvCommand())
+	root.AddCommand(clusterCommand(), faultsCommand(), debugCommand(), benchCommand(), queueCommand(), statsCommand(), sendCommand(), recvCommand())
 	root.AddCommand(settleCommands()...)
 	root.AddCommand(inspectCommand(), recoverCommand(), messagesCommand(), versionCommand())
 	return root

@@ -6,13 +6,14 @@ FUZZTIME  ?= 10s
 BENCHTIME ?= 1s
 FAULTS    ?= kill-leader pause partition hung-fsync power-all wipe clock
 FAULTTIME ?= 20s
+PARALLEL  ?= 2
 STATIC     = CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
 # The analyzers have a module of their own, so that their dependencies stay out
 # of ours.
 TOOL       = $(GO) tool -modfile=tools/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-short test-compose faults planted lint fmt fuzz bench cover image clean
+.PHONY: help build test test-short test-compose faults faults-all planted lint fmt fuzz bench cover image clean
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,9 +35,10 @@ test-compose: ## Run three containers through kills, pauses and cuts; needs Dock
 	SPOOLRAFT_TEST_COMPOSE=1 $(GO) test -count=1 -v -timeout 10m ./test/compose
 
 faults: build ## Run the fault harness on real processes: each of FAULTS for FAULTTIME (20s); needs /dev/fuse and root
-	@set -e; for fault in $(FAULTS); do \
-	  $(GO) run ./jepsen run --binary bin/spoolraft --workload mixed --faults $$fault --time $(FAULTTIME) --every 4s --out out/faults-$$fault; \
-	done
+	$(GO) run ./jepsen matrix --binary bin/spoolraft --workloads mixed --faults "$(FAULTS)" --out out/faults -- --time $(FAULTTIME) --every 4s
+
+faults-all: build ## Run every workload with every fault for a minute each: 3.5 hours, divided by PARALLEL (2)
+	$(GO) run ./jepsen matrix --binary bin/spoolraft --parallel $(PARALLEL) --out out/faults-all -- --time 60s --rate 50
 
 planted: ## Plant bugs in the server, one at a time, and demand that the fault harness finds each; needs /dev/fuse and root
 	$(GO) run ./jepsen planted --out out/planted

@@ -102,8 +102,14 @@ func (o *options) canPlant() bool {
 	return err == nil && o.deploy == "process" && o.binary == ""
 }
 
+// faultNames are those that were asked for, and those that belong to the workload.
 func (o *options) faultNames() []string {
-	return strings.FieldsFunc(o.faults, func(r rune) bool { return r == ',' || r == ' ' })
+	names := strings.FieldsFunc(o.faults, func(r rune) bool { return r == ',' || r == ' ' })
+	if o.workload != workload.Membership {
+		return names
+	}
+	operations := nemesis.Operations()
+	return append(operations, slices.DeleteFunc(names, func(n string) bool { return slices.Contains(operations, n) })...)
 }
 
 // runCommand makes a run and checks it.

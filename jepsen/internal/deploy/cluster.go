@@ -90,6 +90,23 @@ type Movable interface {
 	Move(node string) error
 }
 
+// Growable can have more nodes than it was started with, and fewer, and moves its
+// lead, as an operator would have it.
+type Growable interface {
+	// Add makes a further node with an empty directory. It is not started.
+	Add() (node string, err error)
+	// Retire has the cluster remove the node, ends it and empties its directory. It
+	// stays down, for good where that is wanted. By itself says that it ended before
+	// it was killed, as a removed node should. Where the cluster refuses, the error is
+	// ErrRefused, and the node goes on.
+	Retire(ctx context.Context, node string, forGood bool) (byItself bool, err error)
+	// Transfer asks the cluster for the node to lead, and tells the answer.
+	Transfer(ctx context.Context, node string) (answer string, err error)
+}
+
+// ErrRefused says that the cluster did not do what an operator asked for.
+var ErrRefused = errors.New("refused")
+
 // Exit is a node's end that nobody asked for.
 type Exit struct {
 	Node   string
@@ -128,11 +145,16 @@ var probe = &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{Di
 
 // get asks a node without a proxy in between.
 func get(ctx context.Context, url string) (status int, body string, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	return ask(ctx, probe, http.MethodGet, url)
+}
+
+func ask(ctx context.Context, client *http.Client, method, url string) (status int, body string, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {
 		return 0, "", err
 	}
-	resp, err := probe.Do(req)
+	req.Header.Set("Authorization", "Bearer jepsen")
+	resp, err := client.Do(req)
 	if err != nil {
 		return 0, "", err
 	}

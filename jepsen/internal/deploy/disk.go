@@ -119,16 +119,19 @@ func (p *Process) SetClock(node string, offset time.Duration) error {
 // Wipe implements Stored.
 func (p *Process) Wipe(node string) error {
 	n := p.node(node)
-	return n.whileDown(func() error {
-		if n.disk != nil {
-			n.disk.Wipe()
-			return nil
-		}
-		if err := os.RemoveAll(n.dataDir); err != nil {
-			return err
-		}
-		return os.MkdirAll(n.dataDir, 0o755)
-	})
+	return n.whileDown(n.wipe)
+}
+
+// wipe empties the data directory of a node that is down.
+func (n *process) wipe() error {
+	if n.disk != nil {
+		n.disk.Wipe()
+		return nil
+	}
+	if err := os.RemoveAll(n.dataDir); err != nil {
+		return err
+	}
+	return os.MkdirAll(n.dataDir, 0o755)
 }
 
 // FlipBit implements Stored. Only bytes up to the last one that is not zero

@@ -73,13 +73,13 @@ func (c *Compose) Digest(ctx context.Context, node string) (index uint64, hash s
 // DumpLogs implements Logged. The nodes are killed, so that a log holds no more
 // than what a node had written before it answered.
 func (p *Process) DumpLogs(ctx context.Context, file func(node string) string) error {
-	for _, n := range p.nodes {
+	for _, n := range p.present() {
 		n.upkeep.Lock()
 		defer n.upkeep.Unlock()
 		n.signalKill()
 	}
 	var errs []error
-	for _, n := range p.nodes {
+	for _, n := range p.present() {
 		err := n.kill()
 		if err == nil {
 			err = n.dumpLog(ctx, file(n.name))

@@ -33,6 +33,7 @@ type process struct {
 	dataDir, logPath string
 	clockFile        string
 	apiURL           string // the proxy in front of its API
+	dropped          bool   // it was, for good; the cluster's lock guards it
 	disk             *fusefs.Disk
 
 	upkeep sync.Mutex // held while it starts, and while its data is handled
@@ -83,7 +84,7 @@ func (n *process) directURL() string { return "http://" + n.addresses().http }
 // arguments are those of the node's process.
 func (n *process) arguments() []string {
 	var join []string
-	for _, other := range n.cluster.nodes {
+	for _, other := range n.cluster.present() {
 		join = append(join, other.addresses().gossip)
 	}
 	a := n.addresses()
@@ -259,6 +260,11 @@ func (n *process) answers() bool {
 func (n *process) close() error {
 	n.upkeep.Lock()
 	defer n.upkeep.Unlock()
+	return n.end()
+}
+
+// end is close with upkeep held.
+func (n *process) end() error {
 	n.mu.Lock()
 	n.closing = true
 	n.mu.Unlock()

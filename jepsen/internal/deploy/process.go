@@ -31,11 +31,11 @@ type ProcessOptions struct {
 // Process is a cluster of processes on loopback, with a proxy in front of
 // every peer port and every API.
 type Process struct {
-	opts  ProcessOptions
-	mesh  *proxy.Mesh
-	nodes []*process
+	opts ProcessOptions
+	mesh *proxy.Mesh
 
 	mu    sync.Mutex
+	nodes []*process // also those that were dropped
 	pids  map[int]string
 	exits []Exit
 }
@@ -43,14 +43,12 @@ type Process struct {
 // NewProcess starts the nodes. They are not ready yet.
 func NewProcess(opts ProcessOptions) (*Process, error) {
 	p := &Process{opts: opts, mesh: proxy.New(opts.Seed), pids: map[int]string{}}
-	for i := range opts.Nodes {
-		n, err := p.newNode(fmt.Sprintf("n%d", i+1))
-		if err != nil {
+	for range opts.Nodes {
+		if _, err := p.Add(); err != nil {
 			return nil, errors.Join(err, p.Close())
 		}
-		p.nodes = append(p.nodes, n)
 	}
-	for _, n := range p.nodes {
+	for _, n := range p.present() {
 		if err := n.start(); err != nil {
 			return nil, errors.Join(err, p.Close())
 		}
@@ -90,8 +88,17 @@ func (p *Process) newNode(name string) (*process, error) {
 }
 
 func (p *Process) node(name string) *process {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	i := slices.IndexFunc(p.nodes, func(n *process) bool { return n.name == name })
 	return p.nodes[i]
+}
+
+// present are the nodes that were not dropped.
+func (p *Process) present() []*process {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(p.nodes), func(n *process) bool { return n.dropped })
 }
 
 // processes returns who is who, for the proxies.
@@ -108,7 +115,7 @@ func (p *Process) processes() map[int]string {
 // Nodes implements Cluster.
 func (p *Process) Nodes() []string {
 	var names []string
-	for _, n := range p.nodes {
+	for _, n := range p.present() {
 		names = append(names, n.name)
 	}
 	return names
@@ -121,7 +128,7 @@ func (p *Process) Target(node string) client.Target {
 
 // Leader implements Cluster.
 func (p *Process) Leader(ctx context.Context) string {
-	for _, n := range p.nodes {
+	for _, n := range p.present() {
 		if n.answers() && leadsAt(ctx, n.directURL()) {
 			return n.name
 		}
@@ -188,7 +195,7 @@ func (p *Process) exited(n *process, detail string) {
 // Collect implements Cluster.
 func (p *Process) Collect(dir string, data bool) error {
 	var errs []error
-	for _, n := range p.nodes {
+	for _, n := range p.present() {
 		to := filepath.Join(dir, n.name)
 		errs = append(errs, os.MkdirAll(to, 0o755))
 		text, err := os.ReadFile(n.logPath)
@@ -211,7 +218,7 @@ func (p *Process) Collect(dir string, data bool) error {
 // Close implements Cluster.
 func (p *Process) Close() error {
 	var errs []error
-	for _, n := range p.nodes {
+	for _, n := range p.present() {
 		errs = append(errs, n.close())
 	}
 	p.mesh.Close()

@@ -74,6 +74,19 @@ func stub(args []string) {
 			fmt.Fprint(w, "spoolraft_state_hash_index 256\nspoolraft_state_hash_high 4.294967295e+09\nspoolraft_state_hash_low 16\n")
 		}
 	})
+	go exitOnceRemoved(filepath.Join(data, "removed"))
+	http.HandleFunc("/v1/cluster", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"healthy":true,"nodes":[{"name":"n1","instance":"i"},{"name":"n2","instance":"i"},{"name":"n4","instance":"i"}]}`)
+	})
+	http.HandleFunc("/v1/cluster/nodes/{node}", func(w http.ResponseWriter, r *http.Request) {
+		if r.PathValue("node") == "n1" || r.URL.Query().Get("instance") != "i" {
+			w.WriteHeader(http.StatusConflict)
+			return
+		}
+		appendTo(filepath.Join(data, "..", "..", r.PathValue("node"), "data", "removed"), false)
+		w.WriteHeader(http.StatusNoContent)
+	})
+	http.HandleFunc("/v1/cluster/transfer", func(http.ResponseWriter, *http.Request) {})
 	http.HandleFunc("/exit", func(http.ResponseWriter, *http.Request) { os.Exit(7) })
 	http.HandleFunc("/flags", func(w http.ResponseWriter, _ *http.Request) {
 		flags["clock"] = os.Getenv(clockVariable)
@@ -109,6 +122,16 @@ func stubLog(dir string) {
 		os.Exit(1)
 	}
 	os.Exit(0)
+}
+
+// exitOnceRemoved ends the stub as a removed node ends.
+func exitOnceRemoved(mark string) {
+	for {
+		if _, err := os.Stat(mark); err == nil {
+			os.Exit(removedCode)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
 }
 
 func appendTo(path string, flush bool) {

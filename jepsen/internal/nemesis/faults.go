@@ -20,6 +20,9 @@ var all = []Fault{
 	{"stop", "one node is stopped gracefully", nothing, stop(one), 1 * time.Second, 3 * time.Second, 0},
 	{"stop-leader", "the leader is stopped gracefully", nothing, stop(theLeader), 1 * time.Second, 3 * time.Second, 0},
 	{"rolling", "every node is restarted gracefully, one after the other", nothing, rolling, 0, 0, 0},
+	{"join", "a further node joins, or one that did is removed and leaves for good", growth, join, 0, 0, 0},
+	{"leave", "a node is removed, and joins again with an empty directory", growth, leave, 0, 0, 0},
+	{"transfer", "an operator asks for a node to lead", growth, transfer, 0, 0, 0},
 
 	{"partition", "the nodes are cut in two groups", isolation, partition, 2 * time.Second, 8 * time.Second, 0},
 	{"partition-leader", "the leader is cut off", isolation, partitionLeader, 2 * time.Second, 8 * time.Second, 0},
@@ -57,6 +60,7 @@ const (
 	disks
 	stores
 	addresses
+	growth
 )
 
 // missing says why the deployment has not what is needed, nil where it has.
@@ -72,6 +76,8 @@ func (n need) missing(c deploy.Cluster) error {
 		return has[deploy.Stored](c)
 	case addresses:
 		return has[deploy.Movable](c)
+	case growth:
+		return has[deploy.Growable](c)
 	case disks:
 		if err := has[deploy.Disked](c); err != nil {
 			return err
@@ -152,12 +158,12 @@ func (e *env) stop(ctx context.Context, node string) error {
 // readyTimeout is how long a node may take to be well again.
 const readyTimeout = 30 * time.Second
 
-// awaitReady waits until the nodes are ready.
+// awaitReady waits until the nodes are ready, those that have not left meanwhile.
 func (e *env) awaitReady(ctx context.Context, timeout time.Duration, nodes ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for _, node := range nodes {
-		for e.cluster.Ready(ctx, node) != nil {
+		for e.present(node) && e.cluster.Ready(ctx, node) != nil {
 			if !sleep(ctx, 100*time.Millisecond) {
 				return fmt.Errorf("%s does not become ready", node)
 			}

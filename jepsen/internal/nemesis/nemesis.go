@@ -34,9 +34,10 @@ type injury struct {
 
 // env is what a fault works with.
 type env struct {
-	cluster deploy.Cluster
-	dice    dice.Dice
-	surgery *sync.Mutex // held while a node's data is destroyed
+	cluster  deploy.Cluster
+	founders []string // the nodes at the start
+	dice     dice.Dice
+	surgery  *sync.Mutex // held while a node's data is destroyed
 }
 
 // errNothing says that there is nobody to strike now.
@@ -106,8 +107,9 @@ type Plan struct {
 func (p *Plan) Run(ctx context.Context) {
 	var surgery sync.Mutex
 	var loops sync.WaitGroup
+	founders := p.Cluster.Nodes()
 	for i, f := range p.Faults {
-		e := &env{cluster: p.Cluster, dice: dice.New(p.Seed, "fault", f.Name, i), surgery: &surgery}
+		e := &env{cluster: p.Cluster, founders: founders, dice: dice.New(p.Seed, "fault", f.Name, i), surgery: &surgery}
 		loops.Go(func() { p.loop(ctx, f, e) })
 	}
 	loops.Wait()

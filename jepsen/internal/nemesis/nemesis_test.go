@@ -102,6 +102,13 @@ func (b *board) FlipBit(node string, path *regexp.Regexp, _ dice.Dice) (string, 
 	return "a file", b.set(b.down, node, true, "flip %s %v", node, path)
 }
 func (b *board) Wipe(node string) error { return b.set(b.down, node, true, "wipe %s", node) }
+func (b *board) Add() (string, error)   { return "n4", nil }
+func (b *board) Retire(_ context.Context, node string, _ bool) (bool, error) {
+	return true, b.set(b.down, node, true, "retire %s", node)
+}
+func (b *board) Transfer(_ context.Context, node string) (string, error) {
+	return "200", b.set(b.hurt, "", false, "transfer %s", node)
+}
 func (b *board) Move(node string) error { return b.set(b.down, node, true, "move %s", node) }
 
 // bare is a cluster that can do nothing beyond Cluster.
@@ -126,7 +133,7 @@ func strike(t *testing.T, b *board, name string, seed uint64) (injected, all []s
 		injected = slices.Clone(b.log) // said between injection and healing
 	}}
 	var surgery sync.Mutex
-	p.once(context.Background(), found[0], &env{cluster: b, dice: dice.New(seed, name), surgery: &surgery}, 0)
+	p.once(context.Background(), found[0], &env{cluster: b, founders: b.Nodes(), dice: dice.New(seed, name), surgery: &surgery}, 0)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return injected, slices.Clone(b.log)
@@ -170,6 +177,9 @@ func TestWhomFaultsStrike(t *testing.T) {
 		"new-address":   "move n",
 		"rolling":       "stop n",
 		"kill-majority": "kill n",
+		"join":          "start n4",
+		"leave":         "retire n",
+		"transfer":      "transfer n",
 	} {
 		injected, _ := strike(t, newBoard(t), name, 3)
 		if got := strings.Join(injected, " "); !strings.HasPrefix(got, want) {

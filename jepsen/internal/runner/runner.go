@@ -43,7 +43,7 @@ type run struct {
 	Config
 	rec     *history.Recorder
 	api     *client.Client
-	targets []client.Target
+	targets []client.Target // the nodes as of the last step of the run
 }
 
 // Run makes the run. An error means that it could not be made, and says
@@ -59,9 +59,7 @@ func Run(ctx context.Context, c Config) error {
 	}
 	r := &run{Config: c, rec: rec, api: client.New(rec, "jepsen", c.Timeout)}
 	defer r.api.Close()
-	for _, node := range c.Cluster.Nodes() {
-		r.targets = append(r.targets, c.Cluster.Target(node))
-	}
+	r.targets = r.nodes()
 	stop := r.watchDigests(ctx)
 	err = r.all(ctx)
 	stop()
@@ -79,6 +77,14 @@ func Run(ctx context.Context, c Config) error {
 	return err
 }
 
+// nodes are those that there are now.
+func (r *run) nodes() (targets []client.Target) {
+	for _, node := range r.Cluster.Nodes() {
+		targets = append(targets, r.Cluster.Target(node))
+	}
+	return targets
+}
+
 // all makes the phases. A phase that the cluster does not get through ends
 // the run without an error: its absence in the history is the finding.
 func (r *run) all(ctx context.Context) error {
@@ -91,6 +97,7 @@ func (r *run) all(ctx context.Context) error {
 		return fmt.Errorf("the run was ended: %w", err)
 	}
 
+	r.targets = r.nodes()
 	r.rec.Phase(history.PhaseHeal)
 	r.Log("heal")
 	if err := nemesis.Heal(r.Cluster); err != nil {
@@ -176,7 +183,7 @@ func (r *run) client(ctx context.Context, number int) {
 		if !sleepUntil(ctx, next) {
 			return
 		}
-		r.Workload.Unit(ctx, workload.NewSession(r.api, r.targets, r.Header.Seed, number, unit))
+		r.Workload.Unit(ctx, workload.NewSession(r.api, r.nodes(), r.Header.Seed, number, unit))
 		next = later(next.Add(interval), time.Now())
 	}
 }

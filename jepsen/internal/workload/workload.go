@@ -103,7 +103,7 @@ var about = []struct{ name, text string }{
 	{Pipeline, "messages that move from queue to queue by ack-and-send"},
 	{Window, "window changes and queues made again among keyed retries"},
 	{Mixed, "all of the above at once"},
-	{Membership, "keyed sends while nodes restart one by one, move and lead in turn"},
+	{Membership, "keyed sends while nodes join and leave, restart one by one and lead in turn (its faults join, leave, transfer and rolling come with it)"},
 }
 
 // List describes the workloads, one a line.

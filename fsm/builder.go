@@ -8,12 +8,14 @@ import (
 )
 
 // Builder makes a machine out of records: a header, then spools, then queues,
-// each followed by its messages and then its claims.
+// each followed by its messages and then its claims, then channels, each
+// followed by its claims, then connectors.
 type Builder struct {
 	m         *Machine
 	hash      uint64
 	lastSpool string
-	queue     *queue // the last added
+	queue     *queue // the last added, as long as it is not complete
+	channel   *channel
 }
 
 var errNoQueue = errors.New("a record that belongs to a queue comes before any queue")
@@ -23,6 +25,7 @@ func NewBuilder(h HeaderRecord) *Builder {
 	m := New()
 	m.spools = new(btree.Map[string, *spool])
 	m.index, m.nowMs, m.nextQueue, m.secret, m.clusterID = h.Index, h.NowMs, h.NextQueue, h.Secret, h.ClusterID
+	m.revision = h.Revision
 	return &Builder{m: m, hash: h.Hash}
 }
 
@@ -104,6 +107,7 @@ func (b *Builder) AddClaim(r ClaimRecord) error {
 // other or do not have the header's hash.
 func (b *Builder) Finish() (*Machine, error) {
 	b.endQueue()
+	b.endChannel()
 	if _, ok := b.m.spools.Get(DefaultSpool); !ok {
 		return nil, fmt.Errorf("spool %q is missing", DefaultSpool)
 	}

@@ -5,7 +5,8 @@ package fsm
 type Op uint8
 
 // The commands. The comment names the fields of [Command] that each takes
-// beside Op; all but OpInit take Spool.
+// beside Op. All take Spool, but OpInit and those of documents and claims, except
+// for OpClaimAndSend.
 const (
 	OpInit        Op = 1  // Secret, ClusterID. First of every log; repeated, it changes nothing.
 	OpSetCaps     Op = 2  // Caps, Suspended.
@@ -23,6 +24,17 @@ const (
 	OpRecover     Op = 14 // Token (handle), DelaySeconds.
 	OpAckAndSend  Op = 15 // Token (lease), and what OpSend takes.
 	OpReceiveMany Op = 16 // Queue, Count, MaxBytes.
+
+	OpPutDocument    Op = 17 // Kind, Name, Version (0 matches any), Payload.
+	OpDeleteDocument Op = 18 // Kind, Name, Version (0 matches any).
+	OpClaim          Op = 19 // Name (of a channel), Key, Owner, WindowSeconds, LapseMs, MaxKeys.
+	OpSettleClaim    Op = 20 // Name, Key, Owner, WindowSeconds.
+	OpReleaseClaim   Op = 21 // Name, Key, Owner.
+	OpClaimAndSend   Op = 22 // Name, Key, Owner, WindowSeconds, MaxKeys, and of what OpSend takes Queue, DelaySeconds, Payload.
+
+	// LastOp is the highest number that this version knows. Nodes tell it each
+	// other: what not all of them know must not enter the log.
+	LastOp = OpClaimAndSend
 )
 
 // SecretBytes is the length of the cluster's secret.
@@ -42,16 +54,25 @@ type Command struct {
 	DelaySeconds uint32
 	Count        uint32 // OpReceiveMany: messages at most
 	MaxBytes     uint32 // OpReceiveMany: of payload at most, beyond one message
-	Spool        string
-	Queue        string
-	Token        Token
-	Key          Fingerprint
-	Payload      string
-	UID          string
-	Patch        Patch
-	Caps         Caps
-	Secret       Secret
-	ClusterID    string
+
+	WindowSeconds uint32 // for how long a claim is remembered, from now
+	LapseMs       uint32 // after which others may take a claim that was not settled
+	MaxKeys       uint32 // that the channel may remember
+	Kind          DocumentKind
+	Version       uint64 // that a document must have to be changed, 0: whatever
+	Name          string // of a document or a channel
+	Owner         Owner
+
+	Spool     string
+	Queue     string
+	Token     Token
+	Key       Fingerprint
+	Payload   string
+	UID       string
+	Patch     Patch
+	Caps      Caps
+	Secret    Secret
+	ClusterID string
 }
 
 // Batch is what one log entry carries: commands, and the leader's clock when

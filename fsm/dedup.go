@@ -32,12 +32,14 @@ func newClaims() claims {
 	return claims{byKey: newTree(lessClaim), order: newKeyLog()}
 }
 
-func lessClaim(a, b claim) bool {
-	x, y := binary.BigEndian.Uint64(a.key[:8]), binary.BigEndian.Uint64(b.key[:8])
+func lessClaim(a, b claim) bool { return lessKey(a.key, b.key) }
+
+func lessKey(a, b Fingerprint) bool {
+	x, y := binary.BigEndian.Uint64(a[:8]), binary.BigEndian.Uint64(b[:8])
 	if x != y {
 		return x < y
 	}
-	return binary.BigEndian.Uint64(a.key[8:]) < binary.BigEndian.Uint64(b.key[8:])
+	return binary.BigEndian.Uint64(a[8:]) < binary.BigEndian.Uint64(b[8:])
 }
 
 func (c *claims) copy() claims {

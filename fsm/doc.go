@@ -1,5 +1,6 @@
 // Package fsm is what a queue is: commands, the state machine that applies
-// them, deduplication, leases, tokens and limits.
+// them, deduplication, leases, tokens and limits; and what a channel needs of
+// it, which is documents to be configured by and claims of keys.
 //
 // The machine is pure. Its only clock is the time that a batch carries, it
 // draws no random numbers, starts no goroutines and does no input or output,
@@ -13,6 +14,7 @@
 //     overdue messages and finds nothing for now.
 //   - A remembered key has exactly one message number, whatever became of the
 //     message, until its window is over or the window's setting changes.
+//   - A claim in a channel's name is ended by its owner alone, or by time.
 //   - Messages are in the order of their numbers and of their creation.
 //   - Values in the maps are immutable: they are replaced, never changed, so
 //     that an [Image] taken between two batches stays as it was.

@@ -72,7 +72,9 @@ type namedCommand struct {
 
 // everyCommand has every command with every field that it takes, and the forms
 // that a field can have.
-func everyCommand() []namedCommand {
+func everyCommand() []namedCommand { return append(queueCommands(), channelCommands()...) }
+
+func queueCommands() []namedCommand {
 	lease := fsm.Token{Sort: fsm.Lease, Queue: 300, Message: 1 << 40, Moves: 70_000}
 	handle := fsm.Token{Sort: fsm.Handle, Queue: 1, Message: 2, Moves: 0}
 	in := func(op fsm.Op, c fsm.Command) fsm.Command {
@@ -111,21 +113,57 @@ func everyCommand() []namedCommand {
 	}
 }
 
+func channelCommands() []namedCommand {
+	owner := fsm.Owner(aKey())
+	owner[0] = 0xff
+	of := func(op fsm.Op, c fsm.Command) fsm.Command {
+		c.Op, c.Name, c.Key, c.Owner = op, "charges", aKey(), owner
+		return c
+	}
+	return []namedCommand{
+		{"put channel", fsm.Command{Op: fsm.OpPutDocument, Kind: fsm.ChannelDocument, Name: "charges", Payload: "{}"}},
+		{"put connector", fsm.Command{Op: fsm.OpPutDocument, Kind: fsm.ConnectorDocument, Name: "store", Version: 300, Payload: "{}"}},
+		{"delete document", fsm.Command{Op: fsm.OpDeleteDocument, Kind: fsm.ConnectorDocument, Name: "store", Version: 1 << 40}},
+		{"claim", of(fsm.OpClaim, fsm.Command{WindowSeconds: 604_800, LapseMs: 86_400_000, MaxKeys: 1_000_000})},
+		{"settle claim", of(fsm.OpSettleClaim, fsm.Command{WindowSeconds: 300})},
+		{"release claim", of(fsm.OpReleaseClaim, fsm.Command{})},
+		{"claim and send", of(fsm.OpClaimAndSend, fsm.Command{
+			Spool: fsm.DefaultSpool, Queue: "orders", DelaySeconds: 5, Payload: "p", WindowSeconds: 300, MaxKeys: 1_000,
+		})},
+	}
+}
+
+func commandsOf(named []namedCommand) (cs []fsm.Command) {
+	for _, n := range named {
+		cs = append(cs, n.c)
+	}
+	return cs
+}
+
 func TestGoldenLog(t *testing.T) {
 	var lines []goldenLine
-	var all []fsm.Command
-	for _, named := range everyCommand() {
-		one := []fsm.Command{named.c}
-		lines = append(lines, goldenLine{named.name, hex.EncodeToString(fsm.AppendCommands(nil, one))})
-		all = append(all, named.c)
+	const nowMs = 1_700_000_000_123
+	commands := func(all []namedCommand) {
+		for _, named := range all {
+			lines = append(lines, goldenLine{named.name, hex.EncodeToString(fsm.AppendCommands(nil, []fsm.Command{named.c}))})
+		}
 	}
-	batch := fsm.Batch{NowMs: 1_700_000_000_123, Commands: all}
-	lines = append(lines,
-		goldenLine{"batch of all", hex.EncodeToString(fsm.AppendBatch(nil, batch))},
-		goldenLine{"empty batch", hex.EncodeToString(fsm.AppendBatch(nil, fsm.Batch{NowMs: 1}))},
-	)
+	batch := func(name string, b fsm.Batch) {
+		lines = append(lines, goldenLine{name, hex.EncodeToString(fsm.AppendBatch(nil, b))})
+	}
+	commands(queueCommands())
+	batch("batch of all", fsm.Batch{NowMs: nowMs, Commands: commandsOf(queueCommands())})
+	batch("empty batch", fsm.Batch{NowMs: 1})
+	commands(channelCommands())
+	batch("batch of all of channels", fsm.Batch{NowMs: nowMs, Commands: commandsOf(channelCommands())})
 	golden(t, "log.golden", lines)
 
+	checkDecoded(t, fsm.Batch{NowMs: nowMs, Commands: commandsOf(everyCommand())})
+}
+
+// checkDecoded expects a batch to be decoded as it was encoded.
+func checkDecoded(t *testing.T, batch fsm.Batch) {
+	t.Helper()
 	got, err := fsm.DecodeBatch(fsm.AppendBatch(nil, batch))
 	if err != nil {
 		t.Fatal(err)
@@ -133,9 +171,9 @@ func TestGoldenLog(t *testing.T) {
 	if got.NowMs != batch.NowMs {
 		t.Errorf("decoded time %d", got.NowMs)
 	}
-	for i := range all {
-		if !reflect.DeepEqual(got.Commands[i], all[i]) {
-			t.Errorf("decoded %s\nwant    %s", show(got.Commands[i]), show(all[i]))
+	for i, want := range batch.Commands {
+		if !reflect.DeepEqual(got.Commands[i], want) {
+			t.Errorf("decoded %s\nwant    %s", show(got.Commands[i]), show(want))
 		}
 	}
 }
@@ -154,13 +192,13 @@ func TestGoldenCommandsAreAll(t *testing.T) {
 			}
 		}
 	}
-	for op := fsm.Op(1); op <= fsm.OpReceiveMany; op++ {
+	for op := fsm.Op(1); op <= fsm.LastOp; op++ {
 		if !ops[op] {
 			t.Errorf("no golden line for command %d", op)
 		}
 	}
-	if _, err := fsm.DecodeCommands([]byte{1, byte(fsm.OpReceiveMany) + 1}); err == nil || err == fsm.ErrMalformed {
-		t.Errorf("command %d is known, and has no golden line", fsm.OpReceiveMany+1)
+	if _, err := fsm.DecodeCommands([]byte{1, byte(fsm.LastOp) + 1}); err == nil || err == fsm.ErrMalformed {
+		t.Errorf("command %d is known, and has no golden line", fsm.LastOp+1)
 	}
 	for i := range reflect.TypeFor[fsm.Command]().NumField() {
 		if name := reflect.TypeFor[fsm.Command]().Field(i).Name; !set[name] {
@@ -203,6 +241,12 @@ func everyResult() []namedResult {
 			Code: 255, Cap: 3, ID: fsm.MessageID{Queue: 1, Message: 2}, Moves: 3, Retries: 4, LeaseExpiresAtMs: 5, RetryAfterMs: 6,
 			Max: 7, Payload: "8", Queue: info, Deliveries: someDeliveries[:1],
 		}},
+		{"put", fsm.Result{Version: 300}},
+		{"version conflict", fsm.Result{Code: fsm.CodeVersionConflict, Version: 1 << 40}},
+		{"claimed", fsm.Result{LeaseExpiresAtMs: 1_700_000_030_123}},
+		{"claim in flight", fsm.Result{Code: fsm.CodeClaimInFlight, RetryAfterMs: 30_000}},
+		{"claim lost", fsm.Result{Code: fsm.CodeClaimLost}},
+		{"channel full", fsm.Result{Code: fsm.CodeChannelFull, Max: 1_000}},
 	}
 }
 
@@ -268,5 +312,19 @@ func TestGoldenState(t *testing.T) {
 	step("lease over", 34_000)
 	step("window over", 63_000)
 	step("retention over", 3_000+345_600_000)
+
+	const laterMs = 400_000_000
+	for _, named := range channelCommands() {
+		step(named.name, laterMs, named.c)
+	}
+	claim := channelCommands()[3].c
+	step("claim again", laterMs+1, claim)
+	claim.Key, claim.WindowSeconds, claim.LapseMs = fsm.Fingerprint{1}, 1, 5_000
+	step("claim another", laterMs+2, claim)
+	send := channelCommands()[6].c
+	send.Key, send.Queue = fsm.Fingerprint{2}, "q"
+	step("claim and send to a queue", laterMs+2, send)
+	step("put a connector", laterMs+2, fsm.Command{Op: fsm.OpPutDocument, Kind: fsm.ConnectorDocument, Name: "store", Payload: "{}"})
+	step("claims over", laterMs+400_000)
 	golden(t, "state.golden", lines)
 }

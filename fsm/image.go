@@ -22,6 +22,7 @@ func (m *Machine) Image() *Image {
 	c := *m
 	c.epoch = imageEpoch
 	c.spools, c.queues, c.due = m.spools.Copy(), m.queues.Copy(), m.due.Copy()
+	c.channels, c.connectors, c.channelsDue = m.channels.Copy(), m.connectors.Copy(), m.channelsDue.Copy()
 	return &Image{m: &c}
 }
 
@@ -42,6 +43,13 @@ func (m *Machine) ImageAt(nowMs int64) *Image {
 		i.m.ownSpool(sp)
 		return true
 	})
+	i.m.channelsDue.Scan(func(next dueChannel) bool {
+		if next.atMs > i.dueMs {
+			return false
+		}
+		i.m.findChannel(next.name)
+		return true
+	})
 	return i
 }
 
@@ -59,6 +67,7 @@ func (i *Image) Header() HeaderRecord {
 	m := i.m
 	return HeaderRecord{
 		Index: m.index, NowMs: m.nowMs, NextQueue: m.nextQueue, Secret: m.secret, ClusterID: m.clusterID, Hash: m.Hash(),
+		Revision: m.revision,
 	}
 }
 
@@ -107,6 +116,44 @@ func (s SavedQueue) Claims() iter.Seq[ClaimRecord] {
 	return func(yield func(ClaimRecord) bool) {
 		s.q.claims.all(func(c claim) bool {
 			return yield(ClaimRecord{Key: c.key, Message: c.message, ClaimedAtMs: c.atMs})
+		})
+	}
+}
+
+// Channels yields the channels by name.
+func (i *Image) Channels() iter.Seq[SavedChannel] {
+	return func(yield func(SavedChannel) bool) {
+		i.m.channels.Scan(func(_ string, ch *channel) bool { return yield(SavedChannel{ch}) })
+	}
+}
+
+// Connectors yields the connectors by name.
+func (i *Image) Connectors() iter.Seq[DocumentRecord] {
+	return func(yield func(DocumentRecord) bool) {
+		i.m.connectors.Scan(func(_ string, d document) bool { return yield(d.record()) })
+	}
+}
+
+func (d document) record() DocumentRecord {
+	return DocumentRecord{Name: d.name, Version: d.version, ChangedAtMs: d.changedAtMs, Document: d.text}
+}
+
+// SavedChannel is a channel of an [Image].
+type SavedChannel struct{ ch *channel }
+
+// Record returns the channel without its claims.
+func (s SavedChannel) Record() ChannelRecord {
+	return ChannelRecord{DocumentRecord: s.ch.document.record(), Totals: s.ch.claims.totals}
+}
+
+// Claims yields the channel's claims by key.
+func (s SavedChannel) Claims() iter.Seq[ChannelClaimRecord] {
+	return func(yield func(ChannelClaimRecord) bool) {
+		s.ch.claims.byKey.Scan(func(x channelClaim) bool {
+			return yield(ChannelClaimRecord{
+				Key: x.key, Owner: x.owner, ClaimedAtMs: x.claimedAtMs, LapsesAtMs: x.lapsesAtMs, WindowEndsMs: x.windowEndsMs,
+				Settled: x.settled,
+			})
 		})
 	}
 }

@@ -31,8 +31,13 @@ type Machine struct {
 	spools    *btree.Map[string, *spool]
 	queues    *btree.Map[uint64, *queue]
 	due       *btree.BTreeG[timed] // queues by their next expiry
-	content   uint64               // sum of the queues' digests
+	content   uint64               // sum of the digests of queues, channels and connectors
 	sweepBase int
+
+	revision    uint64 // number of changes of documents
+	channels    *btree.Map[string, *channel]
+	connectors  *btree.Map[string, document]
+	channelsDue *btree.BTreeG[dueChannel] // channels by the first end of a claim
 }
 
 // spool is a namespace of queues with its caps and the sums that these bound.
@@ -55,6 +60,10 @@ func New() *Machine {
 		queues:    new(btree.Map[uint64, *queue]),
 		due:       newTree(lessTimed),
 		sweepBase: sweepBase,
+
+		channels:    new(btree.Map[string, *channel]),
+		connectors:  new(btree.Map[string, document]),
+		channelsDue: newTree(lessDueChannel),
 	}
 	m.spools.Set(DefaultSpool, &spool{epoch: m.epoch, name: DefaultSpool, queues: new(btree.Map[string, uint64])})
 	return m
@@ -80,6 +89,9 @@ func (m *Machine) apply(c *Command) Result {
 	}
 	if m.clusterID == "" {
 		return Result{Code: CodeNotInitialised}
+	}
+	if fieldsOf(c.Op)&hasSpool == 0 {
+		return m.applyUnspooled(c)
 	}
 	sp, ok := m.spools.Get(c.Spool)
 	switch {
@@ -108,8 +120,29 @@ func (m *Machine) apply(c *Command) Result {
 		return m.receiveMany(sp, c)
 	case OpAckAndSend:
 		return m.ackAndSend(sp, c)
+	case OpClaimAndSend:
+		return m.claimAndSend(sp, c)
 	default:
 		return m.settle(sp, c)
+	}
+}
+
+// applyUnspooled applies the commands that concern no spool.
+func (m *Machine) applyUnspooled(c *Command) Result {
+	if !c.valid() {
+		return Result{Code: CodeInvalidCommand}
+	}
+	switch c.Op {
+	case OpPutDocument:
+		return m.putDocument(c)
+	case OpDeleteDocument:
+		return m.deleteDocument(c)
+	case OpClaim:
+		return m.claim(c)
+	case OpSettleClaim:
+		return m.settleClaim(c)
+	default:
+		return m.releaseClaim(c)
 	}
 }
 
@@ -145,6 +178,9 @@ func (m *Machine) Hash() uint64 {
 		}
 		return true
 	})
+	if m.revision > 0 {
+		h = h.word(m.revision)
+	}
 	return uint64(h)
 }
 

@@ -493,4 +493,13 @@ func fill(t *testing.T, b *fsm.Builder, image *fsm.Image) {
 			check(b.AddClaim(c))
 		}
 	}
+	for ch := range image.Channels() {
+		check(b.AddChannel(ch.Record()))
+		for c := range ch.Claims() {
+			check(b.AddChannelClaim(c))
+		}
+	}
+	for d := range image.Connectors() {
+		check(b.AddConnector(d))
+	}
 }

@@ -77,6 +77,10 @@ const (
 	QueryStats    QueryKind = 3 // Names, Match, Limit, After -> QueueCount, Sum, Queues, More
 	QueryMessages QueryKind = 4 // Queue, State, Limit, AfterMessage -> Messages, More
 	QueryInspect  QueryKind = 5 // Token (handle) -> Messages[0], Payload
+
+	// Those of documents take no Spool.
+	QueryDocument  QueryKind = 6 // Document, Name -> Revision, Documents[0] without Claims
+	QueryDocuments QueryKind = 7 // Document, Limit, After -> Revision, Documents, More
 )
 
 // Query asks for a part of the state.
@@ -87,10 +91,12 @@ type Query struct {
 	Names        []string // only these queues; nil: all
 	Match        string   // an unanchored RE2 expression; "": all
 	Limit        int      // at least 1
-	After        string   // a queue's name
+	After        string   // a queue's or document's name
 	AfterMessage uint64   // a message's number in the queue
 	State        MessageState
 	Token        Token
+	Document     DocumentKind
+	Name         string // of a document
 }
 
 // Answer is what a [Query] found. Code is CodeOK, or why nothing is here.
@@ -104,8 +110,21 @@ type Answer struct {
 	QueueNumber  uint64       // QueryMessages
 	Messages     []MessageInfo
 	Payload      string
+	Revision     uint64 // see [Machine.Revision]
+	Documents    []DocumentInfo
+}
+
+// DocumentInfo is a document, and what a channel remembers.
+type DocumentInfo struct {
+	Name        string
+	Version     uint64
+	ChangedAtMs int64
+	Document    string
+	Claims      ClaimStats // of a channel
 }
 
 // Light reports whether the query costs little enough to be answered while the
 // machine is held. The others are for an [Image].
-func (q Query) Light() bool { return q.Kind == QueryQueue || q.Kind == QueryInspect }
+func (q Query) Light() bool {
+	return q.Kind == QueryQueue || q.Kind == QueryInspect || q.Kind == QueryDocument
+}

@@ -71,6 +71,10 @@ func (a *author) command(t *rapid.T) fsm.Command {
 		c.Op = fsm.OpSetCaps
 		return c
 	}
+	if seldom(t, "of channels", 4) {
+		c.Op = a.channelOp(t)
+		return a.channelCommand(t, c)
+	}
 	c.Op = a.op(t)
 	switch c.Op {
 	case fsm.OpInit:
@@ -317,6 +321,11 @@ func dueTimes(m *model.Model) []int64 {
 					times = append(times, ms)
 				}
 			}
+		}
+	}
+	for _, ms := range m.ClaimTimes() {
+		if ms > m.NowMs() {
+			times = append(times, ms)
 		}
 	}
 	slices.Sort(times)

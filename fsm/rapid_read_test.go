@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"pgregory.net/rapid"
 
@@ -30,7 +31,7 @@ func listings(page fsm.Query) []fsm.Query {
 	for _, queue := range append([]string{"missing"}, queueNames...) {
 		queries = append(queries, fsm.Query{Kind: fsm.QueryMessages, Spool: fsm.DefaultSpool, Queue: queue, Limit: 1000})
 	}
-	return queries
+	return append(queries, documentListings()...)
 }
 
 // lightQueries are those that can be answered on the live machine: every queue,
@@ -53,7 +54,7 @@ func lightQueries(m *model.Model) []fsm.Query {
 			}
 		}
 	}
-	return queries
+	return append(queries, documentQueries()...)
 }
 
 func compareReads(t *rapid.T, name string, want *model.Model, queries []fsm.Query, read func(fsm.Query) fsm.Answer) {
@@ -167,7 +168,7 @@ func checkNextDue(t *rapid.T, s *subject, m *model.Model) {
 			continue
 		}
 		laterTotals, laterCounts := state(m.At(ms))
-		if laterTotals != totals || laterCounts != counts {
+		if laterTotals != totals || laterCounts != counts || !slices.Equal(claimStats(m), claimStats(m.At(ms))) {
 			t.Fatalf("%s at %d ms: something changes by %d ms; NextDueMs says %d, %v", s.name, m.NowMs(), ms, dueMs, ok)
 		}
 	}

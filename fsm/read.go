@@ -7,7 +7,12 @@ import "regexp"
 // nothing. The others are for an [Image], in which nothing is overdue.
 func (m *Machine) Read(nowMs int64, q Query) Answer {
 	nowMs = max(nowMs, m.nowMs)
-	a := Answer{Code: m.SpoolState(q.Spool)}
+	a := Answer{AppliedIndex: m.index}
+	if q.Kind == QueryDocument || q.Kind == QueryDocuments {
+		m.readDocuments(&q, &a)
+		return a
+	}
+	a.Code = m.SpoolState(q.Spool)
 	if a.Code == CodeOK {
 		switch q.Kind {
 		case QueryQueue:
@@ -22,7 +27,6 @@ func (m *Machine) Read(nowMs int64, q Query) Answer {
 			a.Code = CodeInvalidCommand
 		}
 	}
-	a.AppliedIndex = m.index
 	return a
 }
 

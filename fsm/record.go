@@ -11,6 +11,7 @@ type HeaderRecord struct {
 	Secret    Secret
 	ClusterID string // "": OpInit has not been applied
 	Hash      uint64 // of the whole machine, see [Machine.Hash]
+	Revision  uint64 // see [Machine.Revision]
 }
 
 // SpoolRecord is a spool without its queues.
@@ -51,4 +52,28 @@ type ClaimRecord struct {
 	Key         Fingerprint
 	Message     uint64
 	ClaimedAtMs int64
+}
+
+// DocumentRecord is a connector, or what a channel is configured by.
+type DocumentRecord struct {
+	Name        string
+	Version     uint64
+	ChangedAtMs int64
+	Document    string
+}
+
+// ChannelRecord is a channel without its claims.
+type ChannelRecord struct {
+	DocumentRecord
+	Totals ClaimTotals
+}
+
+// ChannelClaimRecord is a claim that was made in a channel's name.
+type ChannelClaimRecord struct {
+	Key          Fingerprint
+	Owner        Owner
+	ClaimedAtMs  int64
+	LapsesAtMs   int64 // 0 once it is settled
+	WindowEndsMs int64
+	Settled      bool
 }

@@ -20,7 +20,7 @@ type Code uint8
 // changed nothing.
 const (
 	CodeOK             Code = 0
-	CodeDuplicate      Code = 1 // a keyed send whose key is remembered; ID is the original's
+	CodeDuplicate      Code = 1 // a keyed send whose key is remembered; ID is the original's. Or a claim of a settled key
 	CodeEmpty          Code = 2 // a receive that found nothing visible
 	CodeQueueNotFound  Code = 10
 	CodeSpoolNotFound  Code = 11
@@ -40,6 +40,13 @@ const (
 	CodeQueueLimit     Code = 25 // Max is set
 	CodeInvalidCommand Code = 26 // out of bounds; handlers refuse such before they propose
 	CodeNotInitialised Code = 27 // no OpInit yet
+
+	CodeDocumentNotFound Code = 28 // of claims: there is no such channel
+	CodeVersionConflict  Code = 29 // Version is the document's, 0 where there is none
+	CodeDocumentLimit    Code = 30 // Max is set
+	CodeClaimInFlight    Code = 31 // another owner's claim; RetryAfterMs is when it lapses
+	CodeClaimLost        Code = 32 // the owner has no claim of the key, or none that can be released
+	CodeChannelFull      Code = 33 // the channel remembers as many keys as it may; Max is set
 )
 
 // Changed reports whether the command changed anything. A duplicate did not.
@@ -70,9 +77,10 @@ type Result struct {
 	ID               MessageID
 	Moves            uint32 // of the message, for its handle (sends) or its lease (receives)
 	Retries          uint32
-	LeaseExpiresAtMs int64 // 0: never
+	LeaseExpiresAtMs int64 // 0: never. Of OpClaim: when the claim lapses
 	RetryAfterMs     int64
 	Max              uint64
+	Version          uint64 // OpPutDocument: of what was put
 	Payload          string
 	Queue            *QueueInfo // OpCreateQueue, OpUpdateQueue
 	Deliveries       []Delivery // OpReceiveMany, at least one with CodeOK

@@ -56,16 +56,41 @@ func (q *queue) sweep(nowMs int64, limit int) int {
 	return done
 }
 
-// sweep takes care of at most limit due expiries, in the most overdue queues
-// first.
+// sweep takes care of at most limit due expiries, in the most overdue queues and
+// channels first.
 func (m *Machine) sweep(limit int) {
 	for limit > 0 {
-		next, ok := m.due.Min()
-		if !ok || next.atMs > m.nowMs {
+		queue, channel := m.nextDue()
+		switch {
+		case min(queue.atMs, channel.atMs) > m.nowMs:
 			return
+		case queue.atMs <= channel.atMs:
+			limit -= m.sweepQueue(queue.number, limit)
+		default:
+			limit -= m.sweepChannel(channel.name, limit)
 		}
-		limit -= m.sweepQueue(next.number, limit)
 	}
+}
+
+// nextDue are the queue and the channel of which something is due first, at
+// never where there is none.
+func (m *Machine) nextDue() (timed, dueChannel) {
+	queue, some := m.due.Min()
+	if !some {
+		queue.atMs = never
+	}
+	channel, some := m.channelsDue.Min()
+	if !some {
+		channel.atMs = never
+	}
+	return queue, channel
+}
+
+func (m *Machine) sweepChannel(name string, limit int) int {
+	ch, _ := m.findChannel(name)
+	done := ch.claims.sweep(m.nowMs, limit)
+	m.doneChannel(ch)
+	return max(done, 1)
 }
 
 // sweepQueue returns how many expiries it took care of, at least 1.
@@ -96,6 +121,9 @@ func (m *Machine) sweepSpool(sp *spool) {
 // NextDueMs is when the next expiry is due, so that somebody should apply a
 // batch at or after it even without traffic.
 func (m *Machine) NextDueMs() (dueMs int64, ok bool) {
-	next, ok := m.due.Min()
-	return next.atMs, ok
+	queue, channel := m.nextDue()
+	if dueMs = min(queue.atMs, channel.atMs); dueMs == never {
+		return 0, false
+	}
+	return dueMs, true
 }

@@ -12,6 +12,12 @@ func (c *Command) valid() bool {
 		has&hasPayload != 0 && len(c.Payload) > MaxPayloadBytes,
 		has&hasPatch != 0 && !c.Patch.Valid(),
 		has&hasLimit != 0 && (c.Count < 1 || c.Count > MaxReceiveCount || c.MaxBytes > MaxPayloadBytes),
+		has&(hasDocument|hasClaim) != 0 && !ValidName(c.Name),
+		has&hasDocument != 0 && !c.Kind.known(),
+		has&hasWindow != 0 && (c.WindowSeconds < 1 || c.WindowSeconds > MaxClaimWindowSeconds),
+		has&hasLapse != 0 && (c.LapseMs < 1 || c.LapseMs > MaxClaimLapseMs),
+		has&hasMaxKeys != 0 && c.MaxKeys < 1,
+		c.Op == OpPutDocument && len(c.Payload) > MaxDocumentBytes,
 		c.Op == OpUpdateQueue && c.Patch.Set == 0,
 		len(c.UID) > maxUIDBytes:
 		return false

@@ -6,7 +6,7 @@ import "encoding/binary"
 const batchVersion = 1
 
 // fieldSet says which fields of a command travel.
-type fieldSet uint16
+type fieldSet uint32
 
 const (
 	hasSpool fieldSet = 1 << iota
@@ -16,10 +16,15 @@ const (
 	hasKey
 	hasPayload
 	hasPatch
-	hasRemoval // Drain, UID
-	hasCaps    // Caps, Suspended
-	hasInit    // Secret, ClusterID
-	hasLimit   // Count, MaxBytes
+	hasRemoval  // Drain, UID
+	hasCaps     // Caps, Suspended
+	hasInit     // Secret, ClusterID
+	hasLimit    // Count, MaxBytes
+	hasDocument // Kind, Name, Version
+	hasClaim    // Name, Key, Owner
+	hasWindow   // WindowSeconds
+	hasLapse    // LapseMs
+	hasMaxKeys
 )
 
 const sendFields = hasSpool | hasQueue | hasDelay | hasKey | hasPayload
@@ -43,6 +48,13 @@ var opFields = [...]fieldSet{
 	OpRecover:     hasSpool | hasToken | hasDelay,
 	OpAckAndSend:  sendFields | hasToken,
 	OpReceiveMany: hasSpool | hasQueue | hasLimit,
+
+	OpPutDocument:    hasDocument | hasPayload,
+	OpDeleteDocument: hasDocument,
+	OpClaim:          hasClaim | hasWindow | hasLapse | hasMaxKeys,
+	OpSettleClaim:    hasClaim | hasWindow,
+	OpReleaseClaim:   hasClaim,
+	OpClaimAndSend:   hasSpool | hasQueue | hasDelay | hasPayload | hasClaim | hasWindow | hasMaxKeys,
 }
 
 func fieldsOf(op Op) fieldSet {
@@ -133,6 +145,30 @@ func appendCommand(dst []byte, c *Command) []byte {
 		dst = binary.AppendUvarint(dst, uint64(c.Count))
 		dst = binary.AppendUvarint(dst, uint64(c.MaxBytes))
 	}
+	return appendChannelFields(dst, c, has)
+}
+
+// appendChannelFields appends the fields that documents and claims take.
+func appendChannelFields(dst []byte, c *Command, has fieldSet) []byte {
+	if has&hasDocument != 0 {
+		dst = append(dst, byte(c.Kind))
+		dst = appendString(dst, c.Name)
+		dst = binary.AppendUvarint(dst, c.Version)
+	}
+	if has&hasClaim != 0 {
+		dst = appendString(dst, c.Name)
+		dst = append(dst, c.Key[:]...)
+		dst = append(dst, c.Owner[:]...)
+	}
+	if has&hasWindow != 0 {
+		dst = binary.AppendUvarint(dst, uint64(c.WindowSeconds))
+	}
+	if has&hasLapse != 0 {
+		dst = binary.AppendUvarint(dst, uint64(c.LapseMs))
+	}
+	if has&hasMaxKeys != 0 {
+		dst = binary.AppendUvarint(dst, uint64(c.MaxKeys))
+	}
 	return dst
 }
 
@@ -208,6 +244,27 @@ func (d *decoder) command(c, last *Command) {
 	}
 	if has&hasLimit != 0 {
 		c.Count, c.MaxBytes = d.uint32(), d.uint32()
+	}
+	d.channelFields(c, last, has)
+}
+
+func (d *decoder) channelFields(c, last *Command, has fieldSet) {
+	if has&hasDocument != 0 {
+		c.Kind, c.Name, c.Version = DocumentKind(d.byte()), d.name(last.Name), d.uvarint()
+	}
+	if has&hasClaim != 0 {
+		c.Name = d.name(last.Name)
+		copy(c.Key[:], d.fixed(len(c.Key)))
+		copy(c.Owner[:], d.fixed(len(c.Owner)))
+	}
+	if has&hasWindow != 0 {
+		c.WindowSeconds = d.uint32()
+	}
+	if has&hasLapse != 0 {
+		c.LapseMs = d.uint32()
+	}
+	if has&hasMaxKeys != 0 {
+		c.MaxKeys = d.uint32()
 	}
 }
 

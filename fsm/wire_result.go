@@ -10,8 +10,9 @@ const (
 	resultPayload
 	resultQueue
 	resultDeliveries
+	resultVersion
 
-	allResultParts = resultID | resultLease | resultLimit | resultPayload | resultQueue | resultDeliveries
+	allResultParts = resultID | resultLease | resultLimit | resultPayload | resultQueue | resultDeliveries | resultVersion
 )
 
 // AppendResult appends the encoding of r, as a leader answers a forward.
@@ -34,6 +35,9 @@ func AppendResult(dst []byte, r *Result) []byte {
 	}
 	if len(r.Deliveries) > 0 {
 		parts |= resultDeliveries
+	}
+	if r.Version != 0 {
+		parts |= resultVersion
 	}
 	dst = append(dst, byte(r.Code), parts)
 	if parts&resultID != 0 {
@@ -58,6 +62,9 @@ func AppendResult(dst []byte, r *Result) []byte {
 	}
 	if parts&resultDeliveries != 0 {
 		dst = appendDeliveries(dst, r.Deliveries)
+	}
+	if parts&resultVersion != 0 {
+		dst = binary.AppendUvarint(dst, r.Version)
 	}
 	return dst
 }
@@ -115,6 +122,10 @@ func (d *decoder) result(r *Result) {
 	}
 	if parts&resultDeliveries != 0 {
 		r.Deliveries = d.deliveries()
+	}
+	if parts&resultVersion != 0 {
+		r.Version = d.uvarint()
+		d.expect(r.Version != 0)
 	}
 }
 

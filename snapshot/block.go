@@ -12,8 +12,19 @@ import (
 	"github.com/spoolraft/spoolraft/fsm"
 )
 
-// Version is the format version that this package writes and reads.
-const Version = 1
+// Version is the newest format version. All from 1 are read; what is written has
+// the lowest that can hold it.
+const Version = 2
+
+// versionOf is the lowest version that holds the machine. Version 2 came with
+// documents and their claims: without any, nodes of a version before can read
+// what is written.
+func versionOf(h fsm.HeaderRecord) uint32 {
+	if h.Revision == 0 {
+		return 1
+	}
+	return 2
+}
 
 // BlockBytes bounds a block's payload, unless the block is one large record.
 const BlockBytes = 128 << 10
@@ -52,9 +63,9 @@ type blockWriter struct {
 	err error
 }
 
-func newBlockWriter(w io.Writer) *blockWriter {
+func newBlockWriter(w io.Writer, version uint32) *blockWriter {
 	b := &blockWriter{w: w}
-	b.buf = binary.LittleEndian.AppendUint32([]byte(magic), Version)
+	b.buf = binary.LittleEndian.AppendUint32([]byte(magic), version)
 	b.sum = crc32.Checksum(b.buf, castagnoli)
 	b.buf = binary.LittleEndian.AppendUint32(b.buf, b.sum)
 	b.write()
@@ -101,6 +112,8 @@ type blockReader struct {
 	read  int64
 	buf   []byte
 	sum   uint32
+
+	version uint32
 }
 
 func (b *blockReader) damaged(format string, args ...any) error {
@@ -138,8 +151,8 @@ func (b *blockReader) preamble() error {
 	if binary.LittleEndian.Uint32(b.buf[len(covered):]) != b.sum {
 		return b.damaged("the checksum of its beginning does not match")
 	}
-	if v := binary.LittleEndian.Uint32(b.buf[len(magic):]); v != Version {
-		return &VersionError{Version: v}
+	if b.version = binary.LittleEndian.Uint32(b.buf[len(magic):]); b.version < 1 || b.version > Version {
+		return &VersionError{Version: b.version}
 	}
 	return nil
 }

@@ -18,5 +18,5 @@ func (e *DamagedError) Error() string {
 type VersionError struct{ Version uint32 }
 
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("the snapshot has format version %d and this version reads %d: run the version that wrote it", e.Version, Version)
+	return fmt.Sprintf("the snapshot has format version %d and this version reads 1 to %d: run the version that wrote it", e.Version, Version)
 }

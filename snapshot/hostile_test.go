@@ -35,18 +35,20 @@ func (f *forge) block(kind byte, payload []byte) *forge {
 	return f
 }
 
-// emptyMachine has had a queue, which is gone.
+// emptyMachine has had a queue and a channel, which are gone.
 func emptyMachine() *fsm.Machine {
 	m := fsm.New()
 	m.Apply(1, fsm.Batch{Commands: []fsm.Command{
 		{Op: fsm.OpInit, ClusterID: "c"},
 		{Op: fsm.OpCreateQueue, Spool: fsm.DefaultSpool, Queue: "q"},
 		{Op: fsm.OpDeleteQueue, Spool: fsm.DefaultSpool, Queue: "q"},
+		{Op: fsm.OpPutDocument, Kind: fsm.ChannelDocument, Name: "in"},
+		{Op: fsm.OpDeleteDocument, Kind: fsm.ChannelDocument, Name: "in"},
 	}})
 	return m
 }
 
-func emptyHeader() []byte { return appendHeader(nil, emptyMachine().Image().Header()) }
+func emptyHeader() []byte { return appendHeader(nil, emptyMachine().Image().Header(), Version) }
 
 func emptyBody() (spools []byte, n counts) {
 	for s := range emptyMachine().Image().Spools() {
@@ -68,6 +70,9 @@ var queue = fsm.QueueRecord{
 	Settings: fsm.Settings{DedupWindowSeconds: 60, RetentionSeconds: 60},
 }
 
+// channel is one, too. The forge's header says that there was a change.
+var channel = fsm.ChannelRecord{DocumentRecord: fsm.DocumentRecord{Name: "in", Version: 1, Document: "{}"}}
+
 func TestForgedSnapshots(t *testing.T) {
 	message := fsm.MessageRecord{Number: 1, State: fsm.StateVisible}
 	header := emptyHeader()
@@ -76,7 +81,7 @@ func TestForgedSnapshots(t *testing.T) {
 		make func(f *forge, n counts)
 		want string
 	}{
-		{"no header", func(f *forge, n counts) { *f = *newForge(Version).block(blockEnd, appendEnd(nil, n)) }, "where the header should be"},
+		{"no header", func(f *forge, n counts) { *f = *newForge(Version).block(blockEnd, appendEnd(nil, n, Version)) }, "where the header should be"},
 		{"long header", func(f *forge, n counts) { *f = *newForge(Version).block(blockHeader, append(header, 0)) }, "the header: a record is not"},
 		{"short header", func(f *forge, n counts) { *f = *newForge(Version).block(blockHeader, header[:len(header)-1]) }, "the header: a record is not"},
 		{"two headers", func(f *forge, n counts) { f.block(blockHeader, header) }, "a block of kind 1"},
@@ -90,20 +95,42 @@ func TestForgedSnapshots(t *testing.T) {
 		{"spool after a queue", func(f *forge, n counts) {
 			f.block(blockRecords, appendSpool(appendQueue(nil, queue), fsm.SpoolRecord{Name: "z"}))
 		}, "a record of kind 1"},
+		{"claim of a channel without one", func(f *forge, n counts) {
+			f.block(blockRecords, appendChannelClaim(nil, fsm.ChannelClaimRecord{}))
+		}, "a record of kind 6"},
+		{"queue after a channel", func(f *forge, n counts) {
+			f.block(blockRecords, appendQueue(appendChannel(nil, channel), queue))
+		}, "a record of kind 2"},
+		{"channel after a connector", func(f *forge, n counts) {
+			f.block(blockRecords, appendChannel(appendConnector(nil, channel.DocumentRecord), channel))
+		}, "a record of kind 5"},
+		{"channel of a later revision", func(f *forge, n counts) {
+			later := channel
+			later.Version = 3
+			f.block(blockRecords, appendChannel(nil, later))
+		}, "impossible version"},
+		{"claim that is settled and can lapse", func(f *forge, n counts) {
+			f.block(blockRecords, appendChannelClaim(appendChannel(nil, channel), fsm.ChannelClaimRecord{Settled: true, LapsesAtMs: 1, WindowEndsMs: 1}))
+		}, "a claim of channel"},
+		{"channel in version 1", func(f *forge, n counts) {
+			header := appendHeader(nil, emptyMachine().Image().Header(), 1)
+			spools, _ := emptyBody()
+			*f = *newForge(1).block(blockHeader, header).block(blockRecords, appendChannel(spools, channel))
+		}, "a record of kind 5"},
 		{"half a record", func(f *forge, n counts) { f.block(blockRecords, appendQueue(nil, queue)[:9]) }, "a record is not"},
 		{"queue that the hash does not know", func(f *forge, n counts) {
 			n.queues++
-			f.block(blockRecords, appendQueue(nil, queue)).block(blockEnd, appendEnd(nil, n))
+			f.block(blockRecords, appendQueue(nil, queue)).block(blockEnd, appendEnd(nil, n, Version))
 		}, "hash"},
 		{"wrong counts", func(f *forge, n counts) {
 			n.messages++
-			f.block(blockEnd, appendEnd(nil, n))
+			f.block(blockEnd, appendEnd(nil, n, Version))
 		}, "it holds 1 spools, 0 queues, 0 messages and 0 remembered keys, and should hold"},
-		{"long end", func(f *forge, n counts) { f.block(blockEnd, append(appendEnd(nil, n), 0)) }, "the end: "},
+		{"long end", func(f *forge, n counts) { f.block(blockEnd, append(appendEnd(nil, n, Version), 0)) }, "the end: "},
 		{"no end", func(f *forge, n counts) {}, "cut short"},
 		{"empty block", func(f *forge, n counts) { f.block(blockRecords, nil) }, "0 bytes"},
 		{"records after the end", func(f *forge, n counts) {
-			f.block(blockEnd, appendEnd(nil, n)).block(blockRecords, appendQueue(nil, queue))
+			f.block(blockEnd, appendEnd(nil, n, Version)).block(blockRecords, appendQueue(nil, queue))
 		}, "bytes follow"},
 		{"no snapshot", func(f *forge, n counts) { f.data = []byte("PK\x03\x04 is something else") }, "does not begin as a snapshot does"},
 	} {
@@ -122,7 +149,7 @@ func TestForgedSnapshots(t *testing.T) {
 	}
 	t.Run("the forge itself", func(t *testing.T) {
 		f, n := emptyForge()
-		if _, err := Read(bytes.NewReader(f.block(blockEnd, appendEnd(nil, n)).data)); err != nil {
+		if _, err := Read(bytes.NewReader(f.block(blockEnd, appendEnd(nil, n, Version)).data)); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -257,7 +284,7 @@ func (w *largestWrite) Write(b []byte) (int, error) {
 // and read again.
 func FuzzRead(f *testing.F) {
 	empty, n := emptyForge()
-	f.Add(empty.block(blockEnd, appendEnd(nil, n)).data)
+	f.Add(empty.block(blockEnd, appendEnd(nil, n, Version)).data)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := Read(bytes.NewReader(data))
 		if err != nil {
@@ -273,9 +300,11 @@ func FuzzRecords(f *testing.F) {
 	message := fsm.MessageRecord{Number: 1, State: fsm.StatePending, DueMs: 5, Moves: 1, Retries: 2, LeaseMaxRetries: 3, Payload: "p"}
 	f.Add(appendClaim(appendMessage(appendQueue(nil, queue), message), fsm.ClaimRecord{Message: 1}))
 	f.Add(appendSpool(nil, fsm.SpoolRecord{Name: "z", Suspended: true, Caps: fsm.Caps{MaxMessages: 300}}))
+	open := fsm.ChannelClaimRecord{Key: fsm.Fingerprint{1}, Owner: fsm.Owner{2}, LapsesAtMs: 5, WindowEndsMs: 7}
+	f.Add(appendConnector(appendChannelClaim(appendChannel(nil, channel), open), channel.DocumentRecord))
 	f.Fuzz(func(t *testing.T, records []byte) {
 		forged, n := emptyForge()
-		forged.block(blockRecords, records).block(blockEnd, appendEnd(nil, n))
+		forged.block(blockRecords, records).block(blockEnd, appendEnd(nil, n, Version))
 		if m, err := Read(bytes.NewReader(forged.data)); err == nil {
 			checkWritable(t, m)
 		}
@@ -297,6 +326,12 @@ func recode(records []byte) (again []byte, ok bool) {
 			again = appendMessage(again, d.message())
 		case recordClaim:
 			again = appendClaim(again, d.claim())
+		case recordChannel:
+			again = appendChannel(again, d.channel())
+		case recordChannelClaim:
+			again = appendChannelClaim(again, d.channelClaim())
+		case recordConnector:
+			again = appendConnector(again, d.document())
 		default:
 			return nil, false
 		}
@@ -306,15 +341,15 @@ func recode(records []byte) (again []byte, ok bool) {
 
 // FuzzEnds does the same for the header and the end.
 func FuzzEnds(f *testing.F) {
-	f.Add(emptyHeader(), appendEnd(nil, counts{1, 2, 3, 4}))
+	f.Add(emptyHeader(), appendEnd(nil, counts{1, 2, 3, 4, 5, 6, 7}, Version))
 	f.Fuzz(func(t *testing.T, header, end []byte) {
 		d := decoder{b: header}
-		if h := d.header(); d.end() == nil && !bytes.Equal(appendHeader(nil, h), header) {
-			t.Fatalf("header %x decodes, and encodes as %x", header, appendHeader(nil, h))
+		if h := d.header(Version); d.end() == nil && !bytes.Equal(appendHeader(nil, h, Version), header) {
+			t.Fatalf("header %x decodes, and encodes as %x", header, appendHeader(nil, h, Version))
 		}
 		d = decoder{b: end}
-		if n := d.counts(); d.end() == nil && !bytes.Equal(appendEnd(nil, n), end) {
-			t.Fatalf("end %x decodes, and encodes as %x", end, appendEnd(nil, n))
+		if n := d.counts(Version); d.end() == nil && !bytes.Equal(appendEnd(nil, n, Version), end) {
+			t.Fatalf("end %x decodes, and encodes as %x", end, appendEnd(nil, n, Version))
 		}
 	})
 }

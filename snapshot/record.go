@@ -14,13 +14,24 @@ const (
 	recordQueue   = 2
 	recordMessage = 3
 	recordClaim   = 4
+
+	recordChannel      = 5 // from here on version 2
+	recordChannelClaim = 6
+	recordConnector    = 7
 )
 
 // counts are what the end block carries.
-type counts struct{ spools, queues, messages, claims uint64 }
+type counts struct {
+	spools, queues, messages, claims    uint64
+	channels, channelClaims, connectors uint64
+}
 
 func (n counts) String() string {
-	return fmt.Sprintf("%d spools, %d queues, %d messages and %d remembered keys", n.spools, n.queues, n.messages, n.claims)
+	s := fmt.Sprintf("%d spools, %d queues, %d messages and %d remembered keys", n.spools, n.queues, n.messages, n.claims)
+	if n.channels+n.channelClaims+n.connectors > 0 {
+		s += fmt.Sprintf(", %d channels with %d claims, and %d connectors", n.channels, n.channelClaims, n.connectors)
+	}
+	return s
 }
 
 func appendString(dst []byte, s string) []byte {
@@ -42,11 +53,15 @@ func appendUvarints(dst []byte, vs ...uint64) []byte {
 	return dst
 }
 
-func appendHeader(dst []byte, h fsm.HeaderRecord) []byte {
+func appendHeader(dst []byte, h fsm.HeaderRecord, version uint32) []byte {
 	dst = appendUvarints(dst, h.Index, uint64(h.NowMs), h.NextQueue)
 	dst = append(dst, h.Secret[:]...)
 	dst = appendString(dst, h.ClusterID)
-	return binary.LittleEndian.AppendUint64(dst, h.Hash)
+	dst = binary.LittleEndian.AppendUint64(dst, h.Hash)
+	if version >= 2 {
+		dst = appendUvarints(dst, h.Revision)
+	}
+	return dst
 }
 
 func appendSpool(dst []byte, s fsm.SpoolRecord) []byte {
@@ -86,8 +101,35 @@ func appendClaim(dst []byte, c fsm.ClaimRecord) []byte {
 	return appendUvarints(dst, c.Message, uint64(c.ClaimedAtMs))
 }
 
-func appendEnd(dst []byte, n counts) []byte {
-	return appendUvarints(dst, n.spools, n.queues, n.messages, n.claims)
+func appendDocument(dst []byte, d fsm.DocumentRecord) []byte {
+	dst = appendString(dst, d.Name)
+	dst = appendUvarints(dst, d.Version, uint64(d.ChangedAtMs))
+	return appendString(dst, d.Document)
+}
+
+func appendChannel(dst []byte, c fsm.ChannelRecord) []byte {
+	dst = appendDocument(append(dst, recordChannel), c.DocumentRecord)
+	return appendUvarints(dst, c.Totals.Claimed, c.Totals.Settled, c.Totals.Released, c.Totals.Lapsed)
+}
+
+func appendChannelClaim(dst []byte, c fsm.ChannelClaimRecord) []byte {
+	dst = append(dst, recordChannelClaim)
+	dst = append(dst, c.Key[:]...)
+	dst = append(dst, c.Owner[:]...)
+	dst = appendUvarints(dst, uint64(c.ClaimedAtMs), uint64(c.LapsesAtMs), uint64(c.WindowEndsMs))
+	return appendBool(dst, c.Settled)
+}
+
+func appendConnector(dst []byte, d fsm.DocumentRecord) []byte {
+	return appendDocument(append(dst, recordConnector), d)
+}
+
+func appendEnd(dst []byte, n counts, version uint32) []byte {
+	dst = appendUvarints(dst, n.spools, n.queues, n.messages, n.claims)
+	if version >= 2 {
+		dst = appendUvarints(dst, n.channels, n.channelClaims, n.connectors)
+	}
+	return dst
 }
 
 var errRecord = errors.New("a record is not what its kind calls for")
@@ -169,12 +211,15 @@ func (d *decoder) string(maxBytes uint64) string {
 	return string(d.fixed(n))
 }
 
-func (d *decoder) header() fsm.HeaderRecord {
+func (d *decoder) header(version uint32) fsm.HeaderRecord {
 	h := fsm.HeaderRecord{Index: d.uvarint(), NowMs: d.int63(), NextQueue: d.uvarint()}
 	copy(h.Secret[:], d.fixed(fsm.SecretBytes))
 	h.ClusterID = d.string(fsm.MaxNameBytes)
 	if b := d.fixed(8); b != nil {
 		h.Hash = binary.LittleEndian.Uint64(b)
+	}
+	if version >= 2 {
+		h.Revision = d.uvarint()
 	}
 	return h
 }
@@ -242,8 +287,34 @@ func (d *decoder) claim() fsm.ClaimRecord {
 	return c
 }
 
-func (d *decoder) counts() counts {
-	return counts{spools: d.uvarint(), queues: d.uvarint(), messages: d.uvarint(), claims: d.uvarint()}
+func (d *decoder) document() fsm.DocumentRecord {
+	return fsm.DocumentRecord{
+		Name: d.string(fsm.MaxNameBytes), Version: d.uvarint(), ChangedAtMs: d.int63(), Document: d.string(fsm.MaxDocumentBytes),
+	}
+}
+
+func (d *decoder) channel() fsm.ChannelRecord {
+	return fsm.ChannelRecord{
+		DocumentRecord: d.document(),
+		Totals:         fsm.ClaimTotals{Claimed: d.uvarint(), Settled: d.uvarint(), Released: d.uvarint(), Lapsed: d.uvarint()},
+	}
+}
+
+func (d *decoder) channelClaim() fsm.ChannelClaimRecord {
+	var c fsm.ChannelClaimRecord
+	copy(c.Key[:], d.fixed(uint64(len(c.Key))))
+	copy(c.Owner[:], d.fixed(uint64(len(c.Owner))))
+	c.ClaimedAtMs, c.LapsesAtMs, c.WindowEndsMs = d.int63(), d.int63(), d.int63()
+	c.Settled = d.bool()
+	return c
+}
+
+func (d *decoder) counts(version uint32) counts {
+	n := counts{spools: d.uvarint(), queues: d.uvarint(), messages: d.uvarint(), claims: d.uvarint()}
+	if version >= 2 {
+		n.channels, n.channelClaims, n.connectors = d.uvarint(), d.uvarint(), d.uvarint()
+	}
+	return n
 }
 
 // end returns the failure, which includes bytes left over.

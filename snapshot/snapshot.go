@@ -11,8 +11,10 @@ import (
 // Write writes the machine that img holds. Without an error, everything has
 // been handed to w; flushing it to disk is the caller's.
 func Write(w io.Writer, img *fsm.Image) error {
-	out := newBlockWriter(w)
-	out.buf = appendHeader(out.buf, img.Header())
+	header := img.Header()
+	version := versionOf(header)
+	out := newBlockWriter(w, version)
+	out.buf = appendHeader(out.buf, header, version)
 	out.flush(blockHeader)
 
 	var n counts
@@ -27,9 +29,10 @@ func Write(w io.Writer, img *fsm.Image) error {
 			break
 		}
 	}
+	writeDocuments(out, img, &n)
 	out.flush(blockRecords)
 
-	out.buf = appendEnd(out.buf, n)
+	out.buf = appendEnd(out.buf, n, version)
 	out.flush(blockEnd)
 	if out.err != nil {
 		return fmt.Errorf("write the snapshot: %w", out.err)
@@ -56,6 +59,28 @@ func writeQueue(out *blockWriter, q fsm.SavedQueue, n *counts) {
 		if out.err != nil {
 			return
 		}
+	}
+}
+
+func writeDocuments(out *blockWriter, img *fsm.Image, n *counts) {
+	for ch := range img.Channels() {
+		record := ch.Record()
+		out.room(len(record.Document))
+		out.buf = appendChannel(out.buf, record)
+		n.channels++
+		for c := range ch.Claims() {
+			out.room(0)
+			out.buf = appendChannelClaim(out.buf, c)
+			n.channelClaims++
+			if out.err != nil {
+				return
+			}
+		}
+	}
+	for d := range img.Connectors() {
+		out.room(len(d.Document))
+		out.buf = appendConnector(out.buf, d)
+		n.connectors++
 	}
 }
 
@@ -97,16 +122,16 @@ func readHeader(in *blockReader) (*restore, error) {
 		return nil, in.damaged("a block of kind %d where the header should be", kind)
 	}
 	d := decoder{b: payload}
-	h := d.header()
+	h := d.header(in.version)
 	if err := d.end(); err != nil {
 		return nil, in.damaged("the header: %v", err)
 	}
-	return &restore{to: fsm.NewBuilder(h)}, nil
+	return &restore{to: fsm.NewBuilder(h), version: in.version}, nil
 }
 
 func finish(in *blockReader, to *restore, payload []byte) (*fsm.Machine, error) {
 	d := decoder{b: payload}
-	want := d.counts()
+	want := d.counts(in.version)
 	if err := d.end(); err != nil {
 		return nil, in.damaged("the end: %v", err)
 	}
@@ -128,6 +153,8 @@ type restore struct {
 	to   *fsm.Builder
 	n    counts
 	last byte // the kind of the last record
+
+	version uint32
 }
 
 // records takes a block of them. Every record ends in the block that it began
@@ -136,7 +163,7 @@ func (r *restore) records(payload []byte) error {
 	d := decoder{b: payload}
 	for len(d.b) > 0 {
 		kind := d.byte()
-		if !follows(kind, r.last) {
+		if !follows(kind, r.last) || kind >= recordChannel && r.version < 2 {
 			return fmt.Errorf("a record of kind %d, which does not belong here", kind)
 		}
 		r.last = kind
@@ -154,11 +181,17 @@ func follows(kind, last byte) bool {
 	case recordSpool:
 		return last <= recordSpool
 	case recordQueue:
-		return last >= recordSpool
+		return last >= recordSpool && last <= recordClaim
 	case recordMessage:
 		return last == recordQueue || last == recordMessage
 	case recordClaim:
-		return last >= recordQueue
+		return last >= recordQueue && last <= recordClaim
+	case recordChannel:
+		return last >= recordSpool && last <= recordChannelClaim
+	case recordChannelClaim:
+		return last == recordChannel || last == recordChannelClaim
+	case recordConnector:
+		return last >= recordSpool
 	default:
 		return false
 	}
@@ -175,6 +208,15 @@ func (r *restore) record(kind byte, d *decoder) error {
 	case recordMessage:
 		r.n.messages++
 		return add(r.to, (*fsm.Builder).AddMessage, d, (*decoder).message)
+	case recordChannel:
+		r.n.channels++
+		return add(r.to, (*fsm.Builder).AddChannel, d, (*decoder).channel)
+	case recordChannelClaim:
+		r.n.channelClaims++
+		return add(r.to, (*fsm.Builder).AddChannelClaim, d, (*decoder).channelClaim)
+	case recordConnector:
+		r.n.connectors++
+		return add(r.to, (*fsm.Builder).AddConnector, d, (*decoder).document)
 	default:
 		r.n.claims++
 		return add(r.to, (*fsm.Builder).AddClaim, d, (*decoder).claim)

@@ -2,6 +2,7 @@ package snapshot_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"flag"
 	"io"
@@ -108,6 +109,33 @@ func smallMachine(t testing.TB) *fsm.Machine {
 	return f.m
 }
 
+// channelMachine also has channels and connectors, with something of every claim.
+func channelMachine(t testing.TB) *fsm.Machine {
+	f := &feeder{t: t, m: smallMachine(t), nowMs: startMs + 1_000}
+	f.index = f.m.AppliedIndex()
+	put := func(kind fsm.DocumentKind, name, text string) {
+		f.apply(fsm.Command{Op: fsm.OpPutDocument, Kind: kind, Name: name, Payload: text})
+	}
+	put(fsm.ChannelDocument, "quiet", "")
+	put(fsm.ChannelDocument, "charges", `{"steps":[]}`)
+	put(fsm.ConnectorDocument, "store", `{"type":"cache","backend":"raft"}`)
+	put(fsm.ChannelDocument, "charges", `{"steps":[{"enqueue":{"queue":"orders"}}]}`)
+	claim := func(op fsm.Op, key string, owner byte) {
+		f.apply(fsm.Command{
+			Op: op, Spool: fsm.DefaultSpool, Queue: "orders", Name: "charges", Key: fsm.FingerprintOf(key), Owner: fsm.Owner{owner},
+			WindowSeconds: 300, LapseMs: 10_000, MaxKeys: 100, Payload: "charged",
+		})
+	}
+	claim(fsm.OpClaim, "open", 1)
+	claim(fsm.OpClaim, "settled", 2)
+	f.nowMs += 500
+	claim(fsm.OpSettleClaim, "settled", 2)
+	claim(fsm.OpClaim, "released", 3)
+	claim(fsm.OpReleaseClaim, "released", 3)
+	claim(fsm.OpClaimAndSend, "sent", 4)
+	return f.m
+}
+
 func write(t testing.TB, m *fsm.Machine) []byte {
 	t.Helper()
 	var buf bytes.Buffer
@@ -136,7 +164,8 @@ func TestRoundTrip(t *testing.T) {
 	}{
 		{"nothing applied", fsm.New()},
 		{"initialised", newFeeder(t).m},
-		{"everything", smallMachine(t)},
+		{"everything of version 1", smallMachine(t)},
+		{"everything", channelMachine(t)},
 		{"large payloads", large.m},
 		{"many records", many.m},
 	} {
@@ -176,8 +205,12 @@ func TestImageStays(t *testing.T) {
 }
 
 func TestGolden(t *testing.T) {
-	path := filepath.Join("testdata", "v1.snapshot")
-	m := smallMachine(t)
+	for file, make := range map[string]func(testing.TB) *fsm.Machine{"v1.snapshot": smallMachine, "v2.snapshot": channelMachine} {
+		t.Run(file, func(t *testing.T) { checkGolden(t, filepath.Join("testdata", file), make(t)) })
+	}
+}
+
+func checkGolden(t *testing.T, path string, m *fsm.Machine) {
 	data := write(t, m)
 	if *update {
 		if err := os.WriteFile(path, data, 0o644); err != nil {
@@ -189,7 +222,7 @@ func TestGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(data, golden) {
-		t.Error("the bytes of version 1 have changed: that is a new version (see FORMAT.md)")
+		t.Error("the bytes of this version have changed: that is a new version (see FORMAT.md)")
 	}
 	got, err := snapshot.Read(bytes.NewReader(golden))
 	if err != nil {
@@ -197,6 +230,15 @@ func TestGolden(t *testing.T) {
 	}
 	if got.Hash() != m.Hash() {
 		t.Errorf("the golden snapshot restores to %x, want %x", got.Hash(), m.Hash())
+	}
+}
+
+// TestWithoutDocumentsVersion1IsWritten: nodes of a version before can read it.
+func TestWithoutDocumentsVersion1IsWritten(t *testing.T) {
+	for want, m := range map[uint32]*fsm.Machine{1: smallMachine(t), 2: channelMachine(t)} {
+		if got := binary.LittleEndian.Uint32(write(t, m)[8:]); got != want {
+			t.Errorf("written as version %d, want %d", got, want)
+		}
 	}
 }
 
@@ -214,7 +256,7 @@ func refuse(t *testing.T, data []byte, what string) {
 }
 
 func TestEveryFlippedBitIsRefused(t *testing.T) {
-	data := write(t, smallMachine(t))
+	data := write(t, channelMachine(t))
 	for i := range data {
 		for bit := range 8 {
 			data[i] ^= 1 << bit
@@ -225,14 +267,14 @@ func TestEveryFlippedBitIsRefused(t *testing.T) {
 }
 
 func TestEveryTruncationIsRefused(t *testing.T) {
-	data := write(t, smallMachine(t))
+	data := write(t, channelMachine(t))
 	for n := range data {
 		refuse(t, data[:n], "a truncation")
 	}
 }
 
 func TestTrailingBytesAreRefused(t *testing.T) {
-	data := write(t, smallMachine(t))
+	data := write(t, channelMachine(t))
 	refuse(t, append(bytes.Clone(data), 0), "a byte more")
 	refuse(t, append(bytes.Clone(data), data...), "twice")
 }
@@ -251,7 +293,7 @@ func (w *brittleWriter) Write(b []byte) (int, error) {
 }
 
 func TestErrorsOfTheFilePass(t *testing.T) {
-	m := smallMachine(t)
+	m := channelMachine(t)
 	data := write(t, m)
 	for n := range data {
 		w := brittleWriter(n)

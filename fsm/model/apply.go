@@ -23,6 +23,8 @@ func (m *Model) command(c *fsm.Command) fsm.Result {
 		return fsm.Result{}
 	case !m.initialised:
 		return refuse(fsm.CodeNotInitialised)
+	case c.Op >= fsm.OpPutDocument && c.Op <= fsm.OpReleaseClaim:
+		return m.unspooled(c)
 	case c.Spool != "default":
 		return refuse(fsm.CodeSpoolNotFound)
 	case c.Op == fsm.OpSetCaps:
@@ -48,6 +50,8 @@ func (m *Model) command(c *fsm.Command) fsm.Result {
 		return m.receiveMany(c)
 	case fsm.OpAckAndSend:
 		return m.ackAndSend(c)
+	case fsm.OpClaimAndSend:
+		return m.claimAndSend(c)
 	case fsm.OpRecover:
 		return m.recover(c)
 	default:

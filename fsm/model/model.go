@@ -6,7 +6,8 @@ import (
 	"github.com/spoolraft/spoolraft/fsm"
 )
 
-// Model is a spool named "default" with its queues, and log time.
+// Model is a spool named "default" with its queues, the documents with their
+// claims, and log time.
 type Model struct {
 	nowMs       int64
 	initialised bool
@@ -14,6 +15,8 @@ type Model struct {
 	suspended   bool
 	queues      []*queue // those that exist, in the order of their creation
 	queuesMade  uint64
+	documents   []*document // channels and connectors
+	revision    uint64
 }
 
 type queue struct {
@@ -75,6 +78,12 @@ func (m *Model) At(nowMs int64) *Model {
 		}
 		c.queues = append(c.queues, &qc)
 	}
+	c.documents = nil
+	for _, d := range m.documents {
+		dc := *d
+		dc.claims = slices.Clone(d.claims)
+		c.documents = append(c.documents, &dc)
+	}
 	c.Apply(fsm.Batch{NowMs: nowMs})
 	return &c
 }
@@ -101,6 +110,7 @@ func (m *Model) catchUp() {
 		q.claims = slices.DeleteFunc(q.claims, func(c claim) bool { return c.atMs+windowMs <= m.nowMs })
 	}
 	m.queues = slices.DeleteFunc(m.queues, func(q *queue) bool { return q.draining && len(q.messages) == 0 })
+	m.catchUpClaims()
 }
 
 func (m *Model) effectiveRetentionSeconds(q *queue) uint32 {

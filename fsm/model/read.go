@@ -11,6 +11,10 @@ import (
 // Read answers a query as of log time. AppliedIndex is not set.
 func (m *Model) Read(q fsm.Query) fsm.Answer {
 	switch {
+	case q.Kind == fsm.QueryDocument:
+		return m.Document(q)
+	case q.Kind == fsm.QueryDocuments:
+		return m.Documents(q)
 	case q.Spool != "default":
 		return fsm.Answer{Code: fsm.CodeSpoolNotFound}
 	case m.suspended:

@@ -29,7 +29,7 @@ type gossip struct {
 	dir       string
 	log       *slog.Logger
 
-	mu      sync.Mutex
+	mu      sync.Mutex // memberlist calls with its locks held, so it must not be called with this one held
 	list    *memberlist.Memberlist
 	self    Peer
 	alive   map[string]Peer // by memberlist's name, which is the raft id
@@ -37,6 +37,7 @@ type gossip struct {
 	leaving map[string]bool // to be forgotten when they are not alive any more
 	unsaved bool            // known has changed
 	bound   string          // address of the gossip port
+	host    string          // at which others find this node
 	stop    chan struct{}
 	done    sync.WaitGroup
 }
@@ -162,7 +163,7 @@ func (g *gossip) Address(nodeID, instanceID string) (string, bool) {
 	defer g.mu.Unlock()
 	id := makeRaftID(nodeID, instanceID)
 	if id == g.self.raftID() {
-		return withHost(g.self.Address, g.list.LocalNode().Addr.String()), true
+		return withHost(g.self.Address, g.host), true
 	}
 	k, ok := g.known[string(id)]
 	return k.Address, ok
@@ -294,6 +295,7 @@ func (g *gossip) heard(n *memberlist.Node, joined bool) {
 	}
 	g.mu.Lock()
 	if p.raftID() == g.self.raftID() {
+		g.host = n.Addr.String()
 		g.mu.Unlock()
 		return
 	}

@@ -137,3 +137,29 @@ func TestSplitAddress(t *testing.T) {
 		}
 	}
 }
+
+// TestGossipAnswersWhileItHears: memberlist tells of changes with its locks held,
+// so that asking it with ours held would block both for good.
+func TestGossipAnswersWhileItHears(t *testing.T) {
+	t.Parallel()
+	self := peer("a", func(p *Peer) { p.Address = ":7000" })
+	g := startGossip(t, t.TempDir(), self)
+	defer g.Close()
+	changed := make(chan struct{})
+	go func() {
+		defer close(changed)
+		for n := range 2000 {
+			g.Update(peer("a", func(p *Peer) { p.Address, p.Started = ":7000", int64(n+1) }))
+		}
+	}()
+	for {
+		select {
+		case <-changed:
+			return
+		default:
+		}
+		if address, ok := g.Address(self.NodeID, self.InstanceID); !ok || address != "127.0.0.1:7000" {
+			t.Fatalf("its own address is %q, %v", address, ok)
+		}
+	}
+}

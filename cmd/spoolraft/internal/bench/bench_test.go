@@ -173,6 +173,9 @@ func TestWarmupDoesNotCount(t *testing.T) {
 		if r.Messages != 100 || r.Latencies[0].Count != 100 || f.requests != 120 {
 			t.Errorf("%d messages, %d requests", r.Messages, f.requests)
 		}
+		if once := r.Latencies[1].Count; once != 100 {
+			t.Errorf("%d operations once begun", once)
+		}
 		near(t, "the maximum", r.Latencies[0].MaxMs, 1)
 		near(t, "the rate", r.MessagesPerSecond, 10)
 		near(t, "the measured time", r.Seconds, 10)

@@ -70,7 +70,7 @@ func (c *client) measured(series int, due time.Time, wait time.Duration, want in
 	begun := time.Now()
 	res, ok := c.try(due, wait, want)
 	if c.ctx.Err() == nil {
-		c.shard.latency(series, begun, time.Now())
+		c.shard.latency(series, due, time.Since(begun))
 	}
 	return res, ok
 }
@@ -138,7 +138,7 @@ func (c *client) ended(due time.Time, good bool, messages int) {
 	if c.ctx.Err() != nil {
 		return
 	}
-	c.shard.latency(0, due, time.Now())
+	c.shard.latency(0, due, time.Since(due))
 	if good {
 		c.shard.success(due, messages)
 	}

@@ -96,12 +96,12 @@ func (r *recorder) collect(t *tally) {
 	}
 }
 
-// latency records how long something took that was due, or began, at start.
-func (s *shard) latency(series int, start, end time.Time) {
+// latency records how long something took for an operation that was due at start.
+func (s *shard) latency(series int, start time.Time, took time.Duration) {
 	if start.Before(s.from) {
 		return
 	}
-	micros := min(max(end.Sub(start).Microseconds(), lowestMicros), highestMicros)
+	micros := min(max(took.Microseconds(), lowestMicros), highestMicros)
 	s.mu.Lock()
 	_ = s.latencies[series].RecordValue(micros) // it is within the bounds
 	s.mu.Unlock()

@@ -134,8 +134,8 @@ func (c *client) loop(turn, clients int) {
 		}
 		begun := time.Now()
 		do(c, due)
-		if c.run.hasUncorrected() && c.ctx.Err() == nil && !due.Before(c.run.from) {
-			c.shard.latency(len(series[c.run.config.Mode]), begun, time.Now())
+		if c.run.hasUncorrected() && c.ctx.Err() == nil {
+			c.shard.latency(len(series[c.run.config.Mode]), due, time.Since(begun))
 		}
 	}
 }

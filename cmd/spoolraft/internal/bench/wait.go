@@ -35,7 +35,7 @@ func (c *client) receive() {
 		c.prepareAck(res.lease)
 		if ours {
 			due := c.run.start.Add(since)
-			c.shard.latency(0, due, now)
+			c.shard.latency(0, due, now.Sub(due))
 			c.shard.success(due, 1)
 		}
 		if _, ok := c.measured(2, now, 0, 204); ok && ours {

@@ -44,7 +44,7 @@ FAILURES
 
 // TestPage draws three plots and asks nothing of anybody.
 func TestPage(t *testing.T) {
-	for _, r := range []*Result{someResult(), {Mode: ModeSend, Latencies: []Latency{newLatency("send", newHistogram())}}} {
+	for _, r := range []*Result{someResult(), {Mode: ModeCycle, Latencies: make([]Latency, 1+len(series[ModeCycle]))}} {
 		var b strings.Builder
 		if err := r.WritePage(&b); err != nil {
 			t.Fatal(err)
@@ -55,6 +55,11 @@ func TestPage(t *testing.T) {
 		}
 		if foreign := regexp.MustCompile(`(?i)https?:|src=|@import|url\(|<script|<link`).FindString(page); foreign != "" {
 			t.Errorf("the page has %q", foreign)
+		}
+		for _, class := range regexp.MustCompile(`polyline class="(s\d)"`).FindAllStringSubmatch(page, -1) {
+			if !strings.Contains(page, "."+class[1]+" { stroke: var(--"+class[1]+"); }") {
+				t.Errorf("the line %s has no colour", class[1])
+			}
 		}
 		// Every point is within the drawing.
 		for _, xy := range regexp.MustCompile(`(-?[0-9.]+),(-?[0-9.]+)`).FindAllString(strings.Join(regexp.MustCompile(`points="[^"]*"`).FindAllString(page, -1), " "), -1) {

@@ -60,6 +60,7 @@ func list(t *testing.T) []*pkg {
 // shared with the server, it could not find wrong.
 var mayImport = map[string][]string{
 	"fsm":      nil,
+	"channel":  {"fsm"},
 	"snapshot": {"fsm"},
 	"cluster":  {"snapshot", "fsm"},
 	"httpapi":  {"fsm"},

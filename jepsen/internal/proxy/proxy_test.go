@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"testing"
 	"time"
 )
@@ -218,4 +219,32 @@ func TestDialerIsFoundByItsProcess(t *testing.T) {
 	if got := nobody(remote, local); got != "" {
 		t.Errorf("a stranger is %q", got)
 	}
+}
+
+// TestOwnersOfManyConnections asks at the same time: each gets its own answer.
+func TestOwnersOfManyConnections(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	me := ByOwner(func() map[int]string { return map[int]string{os.Getpid(): "me"} })
+	var asking sync.WaitGroup
+	for range 50 {
+		out, err := net.Dial("tcp4", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer out.Close()
+		own, peer := out.LocalAddr().(*net.TCPAddr), out.RemoteAddr().(*net.TCPAddr)
+		asking.Go(func() {
+			if got := me(own, peer); got != "me" {
+				t.Errorf("the owner of %v is %q", own, got)
+			}
+			if got := me(&net.TCPAddr{IP: own.IP, Port: 1}, peer); got != "" {
+				t.Errorf("the owner of nothing is %q", got)
+			}
+		})
+	}
+	asking.Wait()
 }

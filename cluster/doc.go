@@ -23,6 +23,8 @@
 //   - A node starts on data that is whole, or not at all.
 //   - A node without state founds a cluster only with exactly the nodes that it
 //     expects, and joins one only through its leader. It votes in no other's place.
+//   - Nobody is removed without being asked for. Who was removed is told so by a
+//     leader that has made sure, and runs on its directory no more.
 //   - Raft never sees an error of the disk that it would not survive.
 //
 // DESIGN.md says why it is so and what was rejected.

@@ -51,9 +51,9 @@ func TestRecover(t *testing.T) {
 			makeQueue(t, c.nodes["a"], "q")
 			ids := make(map[int]fsm.MessageID)
 			for i := range 60 {
-				ids[i] = mustDo(t, c.nodes["a"], keyed("q", key(i), strings.Repeat("x", 4000))).ID
+				ids[i] = retryUntilKnown(t, c.nodes["a"], keyed("q", key(i), strings.Repeat("x", 4000))).ID
 			}
-			lease := mustDo(t, c.nodes["a"], fsm.Command{Op: fsm.OpReceive, Queue: "q"})
+			lease := retryUntilKnown(t, c.nodes["a"], fsm.Command{Op: fsm.OpReceive, Spool: fsm.DefaultSpool, Queue: "q"})
 			c.settled()
 			survivor := name(c.leader())
 			lost := c.otherNames(survivor)

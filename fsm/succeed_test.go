@@ -6,6 +6,15 @@ import (
 	"github.com/spoolraft/spoolraft/fsm"
 )
 
+// TestSuccessionWithoutDocuments keeps to what older nodes can read.
+func TestSuccessionWithoutDocuments(t *testing.T) {
+	r := newRig(t)
+	r.m.Succeed("new", fsm.Secret{8})
+	if got := r.m.Revision(); got != 0 {
+		t.Errorf("revision %d", got)
+	}
+}
+
 // TestSuccession: what was stored and remembered stays, and nothing that the old
 // cluster gave out means anything in the new one.
 func TestSuccession(t *testing.T) {
@@ -21,6 +30,9 @@ func TestSuccession(t *testing.T) {
 	if got := r.states("q"); got != "1:failed/0 2:pending/0 " {
 		t.Fatalf("states before: %s", got)
 	}
+
+	connector := fsm.Command{Op: fsm.OpPutDocument, Kind: fsm.ConnectorDocument, Name: "store", Payload: "{}"}
+	put := r.ok(connector)
 
 	r.m.Succeed("new", fsm.Secret{8})
 	now, ok := r.m.Sealer()
@@ -46,7 +58,11 @@ func TestSuccession(t *testing.T) {
 	if got := image.Read(fsm.Query{Kind: fsm.QueryQueue, Spool: fsm.DefaultSpool, Queue: "q"}).Queues[0].UID; got == uid {
 		t.Error("the queue has its old uid")
 	}
+	if got := r.ok(connector).Version; got != put.Version+1_000_000_001 {
+		t.Errorf("the next version is %d, was %d", got, put.Version)
+	}
 	// It is saved and read like any other.
+	image = r.m.Image()
 	b := fsm.NewBuilder(image.Header())
 	fill(t, b, image)
 	m, err := b.Finish()

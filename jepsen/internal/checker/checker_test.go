@@ -1,7 +1,6 @@
 package checker
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -386,27 +385,6 @@ var stories = []struct {
 func TestStories(t *testing.T) {
 	for _, c := range stories {
 		t.Run(c.name, func(t *testing.T) { judge(t, c.tell, c.want) })
-	}
-}
-
-// judge has the story checked.
-func judge(t *testing.T, tell func(*story), want []string) {
-	t.Helper()
-	s := newStory()
-	tell(s)
-	found := map[string]Violation{}
-	for _, v := range Violations(Check(s.h)) {
-		found[v.Checker+"/"+v.Rule] = v
-	}
-	if len(want) > 0 {
-		if _, ok := found[want[0]]; !ok {
-			t.Errorf("%s was not found", want[0])
-		}
-	}
-	for rule, v := range found {
-		if !slices.Contains(want, rule) {
-			t.Errorf("found %s: %s (%v)", rule, v.Text, v.Ops)
-		}
 	}
 }
 

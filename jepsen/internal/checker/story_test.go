@@ -1,6 +1,8 @@
 package checker
 
 import (
+	"slices"
+	"testing"
 	"time"
 
 	"github.com/spoolraft/spoolraft/jepsen/internal/history"
@@ -99,4 +101,25 @@ func (s *story) window(start, end int64, from, to int, status int) *history.Op {
 // received is what a good end of a message looks like.
 func (s *story) received(start int64, id, payload string) {
 	s.settle(start+20, start+30, s.recv(start, start+10, id, payload), history.Ack, 204)
+}
+
+// judge has the story checked.
+func judge(t *testing.T, tell func(*story), want []string) {
+	t.Helper()
+	s := newStory()
+	tell(s)
+	found := map[string]Violation{}
+	for _, v := range Violations(Check(s.h)) {
+		found[v.Checker+"/"+v.Rule] = v
+	}
+	if len(want) > 0 {
+		if _, ok := found[want[0]]; !ok {
+			t.Errorf("%s was not found", want[0])
+		}
+	}
+	for rule, v := range found {
+		if !slices.Contains(want, rule) {
+			t.Errorf("found %s: %s (%v)", rule, v.Text, v.Ops)
+		}
+	}
 }

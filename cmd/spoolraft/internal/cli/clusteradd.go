@@ -34,7 +34,8 @@ The exit code is 0 once the node votes, and 1 where that takes longer than --wai
 	return r.spoolless(c, func(c *cobra.Command, client *api.Client, args []string) error {
 		w := watcher{c, client, time.Duration(wait)}
 		name := args[0]
-		_, o, err := w.once()
+		// The nodes may have been started a moment ago.
+		_, o, err := w.until(func(api.Cluster) (bool, string) { return true, "" })
 		if err != nil {
 			return err
 		}

@@ -96,7 +96,7 @@ func TestClusterExitCodes(t *testing.T) {
 		{"transfer, unknown", "cluster transfer", []reply{refusal(500, "operation_unconfirmed")}, ExitUnknown, 1, "cluster status"},
 		{"add, nobody comes", "cluster add n4 --wait 1s", []reply{three}, ExitFailed, -1, "n4 does not vote after 1s: n4 is not there yet"},
 		{"add, no answer at first", "cluster add n3", []reply{refusal(500, "operation_unconfirmed"), three, three}, 0, 3, "waiting: "},
-		{"add, no answer and no wait", "cluster add n3 --wait 0", []reply{refusal(500, "operation_unconfirmed")}, ExitUnknown, 1, "operation_unconfirmed"},
+		{"add, no answer and no wait", "cluster add n3 --wait 0", []reply{refusal(500, "operation_unconfirmed")}, ExitFailed, 1, "operation_unconfirmed"},
 		{"add to dev", "cluster add n4", []reply{{status: 200, body: `{"healthy":true,"nodes":[{"name":"n1"}]}`}}, ExitFailed, 1, "spoolraft dev"},
 		{"remove what", "cluster remove", nil, ExitUsage, 0, "spoolraft cluster remove NODE"},
 		{"transfer to two", "cluster transfer a b", nil, ExitUsage, 0, "spoolraft cluster transfer [NODE]"},
